@@ -1,0 +1,33 @@
+// Public: one call's work as a short sequence of phases of independent tasks, so that it can be run in slices, stopped
+// between them, and divided over any number of threads without changing a bit of the result.
+#pragma once
+
+#include <cstdint>
+
+#include "headwise/thread_pool.h"
+
+namespace headwise {
+
+class Job {
+ public:
+  static constexpr int kMaxPhases = 24;
+
+  // Phases run in the order in which they are added; `context` outlives the job.
+  void AddPhase(std::int64_t tasks, TaskFunction task, void* context);
+
+  // Runs until done (true) or until about `budget_ms` milliseconds have passed (false; call again to go on).
+  bool Run(ThreadPool& pool, double budget_ms = kNoBudget);
+
+ private:
+  struct Phase {
+    std::int64_t tasks;
+    TaskFunction task;
+    void* context;
+  };
+  Phase phases_[kMaxPhases];
+  int phase_count_ = 0;
+  int phase_ = 0;
+  std::int64_t next_task_ = 0;
+};
+
+}  // namespace headwise

@@ -1,0 +1,54 @@
+// Public: the threads that share a call's tasks. Two implementations with one signature: parallel/thread_pool.cc
+// (std::thread, so Web Workers under Emscripten) and parallel/serial_pool.cc (HEADWISE_THREADS off).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "headwise/status.h"
+
+namespace headwise {
+
+// Runs task `index` on the thread numbered `thread`, 0 ... pool.threads() - 1; the calling thread is number 0.
+using TaskFunction = void (*)(void* context, std::int64_t index, int thread);
+
+inline constexpr double kNoBudget = std::numeric_limits<double>::infinity();
+
+class ThreadPool {
+ public:
+  static constexpr int kMaxThreads = 64;
+
+  // Starts `threads` - 1 threads, clamped to 1 ... kMaxThreads. Idle threads sleep and cost no CPU.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const;
+
+  // Runs the tasks first ... count - 1, each exactly once, and returns when every task it began has ended. Tasks are
+  // begun in order of their index; none is begun once `budget_ms` milliseconds have passed, but one always is. Returns
+  // the index of the first task not run, `count` when all are done. Not to be called from inside a task, nor by two
+  // threads at once.
+  std::int64_t Run(std::int64_t first, std::int64_t count, TaskFunction task, void* context,
+                   double budget_ms = kNoBudget);
+
+  // Working memory of one thread, kept from call to call. Reserve outside tasks (it may allocate, and moves nothing
+  // that a running task uses); Scratch inside them. 64-byte aligned. What it holds after another job ran is undefined.
+  Status ReserveScratch(std::uint64_t bytes_per_thread);
+  void* Scratch(int thread) const;
+  std::uint64_t scratch_bytes() const;
+  // Frees the working memory; the next call that needs some allocates it anew.
+  void ReleaseScratch();
+
+  // A number that no two jobs of this pool share: whoever caches something in Scratch stores it beside the cache and
+  // trusts the cache only while it still stands there.
+  std::uint64_t NextJobId();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headwise
