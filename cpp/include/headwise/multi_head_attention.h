@@ -1,0 +1,154 @@
+// Public: the multi-head attention layer (Vaswani et al., 2017): query, key and value are projected to heads, attended,
+// merged and projected once more. Everything is float32, row-major, [B, L, E].
+//
+// Start reading at MultiHeadAttentionForward::Prepare; the layer object holds the parameters only.
+#pragma once
+
+#include <cstdint>
+
+#include "headwise/attention.h"
+#include "headwise/job.h"
+#include "headwise/status.h"
+#include "headwise/thread_pool.h"
+
+namespace headwise {
+
+enum class MergeKind : std::int32_t {
+  kConcat = 0,  // heads side by side: [H * Dv]
+  kSum = 1,     // heads added: [Dv]
+};
+
+enum class ProjectionKind : std::int32_t {
+  kDense = 0,
+  kConvolution = 1,  // over the sequence, see headwise/convolution.h
+};
+
+enum class LayerScore : std::int32_t {
+  kScaledDot = 0,  // q.k / sqrt(D)
+  kDot = 1,        // q.k
+  kCosine = 2,     // q.k / (max(|q|, 1e-12) max(|k|, 1e-12))
+  kAdditive = 3,   // sum_d a_d tanh(q_d + k_d), a learnt for each head (Bahdanau et al., 2015)
+};
+
+// The shape of a layer. Fixed-width fields only. A size of 0 stands for the default that is named beside it.
+struct MultiHeadAttentionConfig {
+  std::int32_t embed_dim = 0;       // E: width of the query; at least 1
+  std::int32_t heads = 0;           // H; at least 1
+  std::int32_t kv_heads = 0;        // G, divides H; default H
+  std::int32_t head_dim = 0;        // D; default E / H, which must then be whole
+  std::int32_t value_head_dim = 0;  // Dv; default D
+  std::int32_t key_dim = 0;         // width of the key; default E
+  std::int32_t value_dim = 0;       // width of the value; default that of the key
+  std::int32_t output_dim = 0;      // width of the output; default E
+  std::int32_t bias = 1;            // nonzero: every projection has a bias
+  MergeKind merge = MergeKind::kConcat;
+  ProjectionKind projection = ProjectionKind::kDense;
+  std::int32_t kernel_size = 1;  // with kConvolution; at least 1
+  std::int32_t causal_convolution = 0;
+  LayerScore score = LayerScore::kScaledDot;
+  std::int32_t rope_dim = 0;  // 0: no rotary embedding; else even, at most D
+  float rope_base = 10000.0F;
+  std::int32_t rope_interleaved = 0;
+  std::uint32_t seed_low = 0;
+  std::uint32_t seed_high = 0;
+};
+
+// Fills in the defaults and checks that everything fits together; the name of the offending field is the status' argument.
+Status ResolveConfig(MultiHeadAttentionConfig& config);
+
+// Parameters and their layouts. A kernel's flat order is what GetParameter gives and SetParameters takes.
+enum class ParameterKind : std::int32_t {
+  kQueryKernel = 0,   // [E, H, D], with a convolution [kernel_size, E, H, D]
+  kQueryBias = 1,     // [H, D]
+  kKeyKernel = 2,     // [key_dim, G, D] or [kernel_size, key_dim, G, D]
+  kKeyBias = 3,       // [G, D]
+  kValueKernel = 4,   // [value_dim, G, Dv] or [kernel_size, value_dim, G, Dv]
+  kValueBias = 5,     // [G, Dv]
+  kOutputKernel = 6,  // [H, Dv, output_dim], with kSum [1, Dv, output_dim]
+  kOutputBias = 7,    // [output_dim]
+  kScoreKernel = 8,   // [H, D], with kAdditive
+};
+inline constexpr int kParameterKinds = 9;
+
+// rank 0: the layer has no such parameter. Axes past the rank are 1.
+struct ParameterShape {
+  std::int32_t rank = 0;
+  std::int32_t axes[4] = {1, 1, 1, 1};
+  constexpr std::int64_t elements() const {
+    return rank == 0 ? 0 : std::int64_t{axes[0]} * axes[1] * axes[2] * axes[3];
+  }
+};
+// `config` is a resolved one.
+ParameterShape ShapeOfParameter(const MultiHeadAttentionConfig& config, ParameterKind kind);
+
+// One source a kind, indexed by ParameterKind; null: keep what is there.
+struct ParameterSources {
+  const float* data[kParameterKinds] = {};
+};
+
+struct LayerParameter;  // one parameter, packed, counted by reference
+
+// A layer's configuration and parameters. Not thread-safe; used by the thread that prepares calls. Calls in progress hold
+// the parameters they were prepared with, so the layer may be changed or destroyed meanwhile.
+class MultiHeadAttention {
+ public:
+  MultiHeadAttention() = default;
+  ~MultiHeadAttention();
+  MultiHeadAttention(const MultiHeadAttention&) = delete;
+  MultiHeadAttention& operator=(const MultiHeadAttention&) = delete;
+
+  // Resolves `config` and makes the start values: kernels Glorot-uniform from the seed, biases 0. After a failure the layer
+  // is as before.
+  Status Init(const MultiHeadAttentionConfig& config);
+
+  // Takes copies, all or none. A source for a parameter that the layer does not have is kInvalidValue.
+  Status SetParameters(const ParameterSources& sources);
+
+  // Writes the very floats that were set; nothing for a parameter that the layer does not have.
+  void GetParameter(ParameterKind kind, float* target) const;
+
+  ParameterShape Shape(ParameterKind kind) const;
+  const MultiHeadAttentionConfig& config() const { return config_; }  // resolved
+
+ private:
+  friend class MultiHeadAttentionForward;
+  MultiHeadAttentionConfig config_;
+  LayerParameter* parameters_[kParameterKinds] = {};
+};
+
+// One call. All pointers are borrowed for the length of the call; query, key and value may be the same.
+struct MultiHeadAttentionArgs {
+  // batch, queries and keys; the masking options, dropout, softcap, weights, scores and log-sum-exp as in attention.h.
+  // Heads, sizes, q, k, v, out, their strides, the score and the scale are the layer's: what stands there is not read.
+  AttentionArgs attention;
+  const float* query = nullptr;  // [B, L, E]
+  const float* key = nullptr;    // [B, S, key_dim]
+  const float* value = nullptr;  // [B, S, value_dim]
+  float* output = nullptr;       // [B, L, output_dim]; overlaps no input
+  float* average_weights = nullptr;  // [B, L, S] or null: the weights' mean over all heads
+};
+
+// A call in progress: Prepare, then run the job. The object outlives the job and does not move.
+//
+// With a rotary embedding key j stands at position j, query i at i + offset, the offset being the one that causality,
+// windows and ALiBi use (causal_offsets, by default kv_length - q_length).
+class MultiHeadAttentionForward {
+ public:
+  MultiHeadAttentionForward() = default;
+  ~MultiHeadAttentionForward();
+  MultiHeadAttentionForward(const MultiHeadAttentionForward&) = delete;
+  MultiHeadAttentionForward& operator=(const MultiHeadAttentionForward&) = delete;
+
+  // Checks, plans and allocates (the projections, B * (L * H + S * G) * (D + Dv) floats); adds the phases to `job`.
+  // kOutOfMemory leaves nothing behind.
+  Status Prepare(const MultiHeadAttention& layer, const MultiHeadAttentionArgs& args, ThreadPool& pool, Job& job);
+
+ private:
+  struct Call;
+  Call* call_ = nullptr;
+};
+
+// Prepare and run at once.
+Status Forward(const MultiHeadAttention& layer, const MultiHeadAttentionArgs& args, ThreadPool& pool);
+
+}  // namespace headwise
