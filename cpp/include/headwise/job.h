@@ -4,16 +4,20 @@
 
 #include <cstdint>
 
+#include "headwise/status.h"
 #include "headwise/thread_pool.h"
 
 namespace headwise {
 
 class Job {
  public:
-  static constexpr int kMaxPhases = 24;
+  Job() = default;
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
 
-  // Phases run in the order in which they are added; `context` outlives the job.
-  void AddPhase(std::int64_t tasks, TaskFunction task, void* context);
+  // Phases run in the order in which they are added; `context` outlives the job. A phase of no tasks is none.
+  Status AddPhase(std::int64_t tasks, TaskFunction task, void* context);
 
   // Runs until done (true) or until about `budget_ms` milliseconds have passed (false; call again to go on).
   bool Run(ThreadPool& pool, double budget_ms = kNoBudget);
@@ -24,8 +28,11 @@ class Job {
     TaskFunction task;
     void* context;
   };
-  Phase phases_[kMaxPhases];
+  static constexpr int kInlinePhases = 8;  // as many as most calls have, so that they allocate nothing
+  Phase inline_phases_[kInlinePhases];
+  Phase* phases_ = inline_phases_;
   int phase_count_ = 0;
+  int capacity_ = kInlinePhases;
   int phase_ = 0;
   std::int64_t next_task_ = 0;
 };

@@ -1,0 +1,125 @@
+// Kernel: scores and values of a few query rows against keys and values where they lie, unpacked: what decoding and other
+// short problems use, since packing would cost more than it saves.
+//
+// Contract: rows of K and V are contiguous (`head_dim`, `value_dim` floats), `stride` apart; nothing outside is read.
+// Scores(...) writes `count` scores a row. A score is summed in kLanes partial sums over d, then the tail, in an order
+// that depends on head_dim alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/tanh.h"
+#include "simd/simd.h"
+
+namespace headwise::kernels {
+
+struct DirectTile {
+  using V = simd::Vector;
+  static constexpr int kKeys = 8;           // keys that share a load of the query
+  static constexpr int kValueVectors = 8;   // accumulators of one pass over the values
+
+  static void Scores(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
+                     int head_dim, float* s, std::ptrdiff_t lds) {
+    int j = 0;
+    for (; j + kKeys <= count; j += kKeys) {
+      for (int r = 0; r < rows; ++r) Dots<kKeys>(q + r * ldq, k + j * stride, stride, head_dim, s + r * lds + j);
+    }
+    for (; j < count; ++j) {
+      for (int r = 0; r < rows; ++r) Dots<1>(q + r * ldq, k + j * stride, stride, head_dim, s + r * lds + j);
+    }
+  }
+
+  static void AdditiveScores(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride,
+                             int count, int head_dim, const float* weights, float* s, std::ptrdiff_t lds) {
+    const Tanh tanh;
+    alignas(64) float lanes[simd::kLanes];
+    for (int j = 0; j < count; ++j, k += stride) {
+      for (int r = 0; r < rows; ++r) {
+        const float* query = q + r * ldq;
+        V sum = simd::Splat(0.0F);
+        for (int d = 0; d < head_dim; d += simd::kLanes) {
+          const int width = head_dim - d < simd::kLanes ? head_dim - d : simd::kLanes;
+          V x;
+          V weight;
+          if (width == simd::kLanes) {
+            x = simd::Load(query + d) + simd::Load(k + d);
+            weight = simd::Load(weights + d);
+          } else {
+            for (int i = 0; i < simd::kLanes; ++i) lanes[i] = i < width ? query[d + i] + k[d + i] : 0.0F;
+            x = simd::Load(lanes);
+            for (int i = 0; i < simd::kLanes; ++i) lanes[i] = i < width ? weights[d + i] : 0.0F;
+            weight = simd::Load(lanes);
+          }
+          sum = simd::MulAdd(weight, tanh(x), sum);
+        }
+        s[r * lds + j] = simd::Sum(sum);
+      }
+    }
+  }
+
+  // acc[r, c] = acc[r, c] * rescale[r] + sum_j p[r, j] v[j, c]. Where `visible` is given (rows of `ldp` bytes), a key whose
+  // byte is 0 is left out altogether; else every p is used.
+  static void Values(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
+                     std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
+                     std::ptrdiff_t ld_acc) {
+    for (int r = 0; r < rows; ++r) {
+      const float* weights = p + r * ldp;
+      const std::uint8_t* seen = visible == nullptr ? nullptr : visible + r * ldp;
+      float* to = acc + r * ld_acc;
+      int c = 0;
+      for (; c + kValueVectors * simd::kLanes <= value_dim; c += kValueVectors * simd::kLanes) {
+        Columns<kValueVectors>(weights, seen, v + c, stride, count, rescale[r], to + c);
+      }
+      for (; c + simd::kLanes <= value_dim; c += simd::kLanes) {
+        Columns<1>(weights, seen, v + c, stride, count, rescale[r], to + c);
+      }
+      for (; c < value_dim; ++c) {
+        float sum = 0.0F;
+        for (int j = 0; j < count; ++j) {
+          if (seen == nullptr || seen[j] != 0) sum += weights[j] * v[j * stride + c];
+        }
+        to[c] = to[c] * rescale[r] + sum;
+      }
+    }
+  }
+
+ private:
+  template <int kCount>
+  static inline void Dots(const float* q, const float* k, std::ptrdiff_t stride, int head_dim, float* s) {
+    V sum[kCount];
+    const float* key[kCount];
+    for (int j = 0; j < kCount; ++j) {
+      sum[j] = simd::Splat(0.0F);
+      key[j] = k + j * stride;
+    }
+    int d = 0;
+    for (; d + simd::kLanes <= head_dim; d += simd::kLanes) {
+      const V query = simd::Load(q + d);
+      for (int j = 0; j < kCount; ++j) sum[j] = simd::MulAdd(query, simd::Load(key[j] + d), sum[j]);
+    }
+    for (int j = 0; j < kCount; ++j) {
+      float total = simd::Sum(sum[j]);
+      for (int tail = d; tail < head_dim; ++tail) total += q[tail] * key[j][tail];
+      s[j] = total;
+    }
+  }
+
+  template <int kVectors>
+  static inline void Columns(const float* weights, const std::uint8_t* seen, const float* v, std::ptrdiff_t stride,
+                             int count, float rescale, float* to) {
+    V sum[kVectors];
+    for (V& x : sum) x = simd::Splat(0.0F);
+    for (int j = 0; j < count; ++j, v += stride) {
+      if (seen != nullptr && seen[j] == 0) continue;
+      const V weight = simd::Splat(weights[j]);
+      for (int i = 0; i < kVectors; ++i) sum[i] = simd::MulAdd(weight, simd::Load(v + i * simd::kLanes), sum[i]);
+    }
+    const V factor = simd::Splat(rescale);
+    for (int i = 0; i < kVectors; ++i, to += simd::kLanes) {
+      simd::Store(to, simd::MulAdd(simd::Load(to), factor, sum[i]));
+    }
+  }
+};
+
+}  // namespace headwise::kernels

@@ -1,0 +1,70 @@
+// Kernel table: fills the table from the kernels, and holds the constants that they read from memory.
+#include "kernels/kernel_table.h"
+
+#include "kernels/additive_tile.h"
+#include "kernels/direct_tile.h"
+#include "kernels/exp2.h"
+#include "kernels/gemm_tile.h"
+#include "kernels/pack.h"
+#include "kernels/score_row.h"
+#include "kernels/softmax_tile.h"
+#include "kernels/tanh.h"
+#include "kernels/weights_row.h"
+
+namespace headwise::kernels {
+
+// Not const: a constant with a known value would be folded back into literals.
+Exp2Constants exp2_constants = {
+    12582912.0F,  // 1.5 * 2^23
+    -126.0F,
+    // Minimax in relative error on [-1/2, 1/2] with c0 = 1 (1.2 ULP with a multiply and an add, 1.0 fused). Degree 5
+    // would save one operation of fourteen and cost 2.2 ULP.
+    {1.0F, 0.6931471824645996F, 0.24022647738456726F, 0.055503323674201965F, 0.00961843691766262F, 0.0013398875016719103F,
+     0.00015353361959569156F},
+};
+const Exp2Constants& kExp2Constants = exp2_constants;
+
+TanhConstants tanh_constants = {
+    2.88539008177792681472F,  // 2 log2(e)
+    9.1F,
+    0.625F,
+    {-0.3333328068256378F, 0.13331441581249237F, -0.05373971536755562F, 0.02063908614218235F, -0.005704986397176981F},
+};
+const TanhConstants& kTanhConstants = tanh_constants;
+
+namespace {
+
+KernelTable table = {
+    simd::kLanes,
+    GemmTile::kPanel,
+    GemmTile::kRows,
+    simd::kName,
+    &GemmTile::Run<GemmTile::Into::kStore>,
+    &GemmTile::Run<GemmTile::Into::kAdd>,
+    &GemmTile::Run<GemmTile::Into::kRescale>,
+    &AdditiveTile::Run,
+    &SoftmaxTile::Run<true>,
+    &SoftmaxTile::Run<false>,
+    &WeightsRow::Run<true>,
+    &WeightsRow::Run<false>,
+    &Pack::Transposed,
+    &Pack::Columns,
+    &Pack::Sanitize,
+    &Pack::Scaled,
+    &ScoreRow::Softcap,
+    &ScoreRow::AddBias,
+    &ScoreRow::AddAlibi,
+    &ScoreRow::Mask,
+    &ScoreRow::Hide,
+    &ScoreRow::Visible,
+    &ScoreRow::Scale,
+    &DirectTile::Scores,
+    &DirectTile::AdditiveScores,
+    &DirectTile::Values,
+};
+
+}  // namespace
+
+const KernelTable& Kernels() { return table; }
+
+}  // namespace headwise::kernels

@@ -1,0 +1,62 @@
+// Kernel table: the kernels as plain functions and the sizes they declare, for drivers that know nothing of SIMD.
+//
+// They are called through this table, never directly: V8 replaces a function's baseline code only at its next call, so a
+// kernel must stay a function that is called once per tile, and the linker's optimizer inlines any function with a single
+// caller, whatever `noinline` says; a call through a table it leaves alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace headwise::kernels {
+
+using GemmFunction = void (*)(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
+                              std::ptrdiff_t ldc, const float* row_scale);
+
+struct KernelTable {
+  int lanes;      // floats in a vector
+  int panel;      // columns of a packed panel
+  int row_tile;   // rows that a GEMM tile shares loads over; other counts are slower, never wrong
+  const char* name;
+
+  // GemmTile: C = A P, C += A P, C = C * row_scale + A P.
+  GemmFunction gemm_store;
+  GemmFunction gemm_add;
+  GemmFunction gemm_rescale;
+  // AdditiveTile.
+  void (*additive_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* panel, int k, const float* weights,
+                          float* s, std::ptrdiff_t lds);
+  // SoftmaxTile, scores in units of ln 2 and natural.
+  bool (*softmax_log2)(int rows, int width, float* s, std::ptrdiff_t ld, float* max, float* sums, float* rescale);
+  bool (*softmax_natural)(int rows, int width, float* s, std::ptrdiff_t ld, float* max, float* sums, float* rescale);
+  // target[i] = e^(s[i] - max) * factor (2^ in units of ln 2), any count.
+  void (*weights_log2)(float* s, std::ptrdiff_t count, float max, float factor);
+  void (*weights_natural)(float* s, std::ptrdiff_t count, float max, float factor);
+  // Pack.
+  void (*pack_transposed)(const float* source, std::ptrdiff_t stride, int count, int size, float* panels);
+  bool (*pack_columns)(const float* source, std::ptrdiff_t stride, int count, int size, float* panels,
+                       std::ptrdiff_t panel_stride);
+  void (*sanitize)(float* data, std::ptrdiff_t count);
+  void (*scale_rows)(const float* source, std::ptrdiff_t stride, int count, int size, float factor, float* target);
+  // ScoreRow.
+  void (*softcap)(float* s, int width, float cap);
+  void (*add_bias)(float* s, int keys, const float* bias, std::ptrdiff_t column_stride);
+  void (*add_alibi)(float* s, int keys, float slope, float distance);
+  void (*mask)(float* s, int keys, const std::uint8_t* mask, std::ptrdiff_t column_stride);
+  void (*hide)(float* s, int from, int to);
+  void (*visible)(const float* s, int width, std::uint8_t* visible);
+  void (*scale)(const float* s, int keys, float factor, float* target);
+  // DirectTile.
+  void (*direct_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
+                        int head_dim, float* s, std::ptrdiff_t lds);
+  void (*direct_additive)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
+                          int head_dim, const float* weights, float* s, std::ptrdiff_t lds);
+  void (*direct_values)(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
+                        std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
+                        std::ptrdiff_t ld_acc);
+};
+
+// The table in use; the same for the life of the process.
+const KernelTable& Kernels();
+
+}  // namespace headwise::kernels

@@ -1,0 +1,82 @@
+// Kernel: copies into the order in which GemmTile reads its panels.
+//
+// Contract: a panel block of `k` rows is k * kPanel contiguous floats; columns past the source are zeros. Sources are read
+// only inside their bounds.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/gemm_tile.h"
+#include "simd/simd.h"
+
+namespace headwise::kernels {
+
+struct Pack {
+  static constexpr int kPanel = GemmTile::kPanel;
+
+  // Rows become columns: `count` rows of `size` floats (row stride `stride`) -> ceil(count / kPanel) panels of
+  // size * kPanel floats, element (row, d) at panel[row / kPanel][d][row % kPanel]. For keys.
+  static void Transposed(const float* source, std::ptrdiff_t stride, int count, int size, float* panels) {
+    for (int row = 0; row < count; row += kPanel, panels += static_cast<std::ptrdiff_t>(size) * kPanel) {
+      const int rows = count - row < kPanel ? count - row : kPanel;
+      const float* from = source + row * stride;
+      float* to = panels;
+      if (rows == kPanel) {
+        for (int d = 0; d < size; ++d, to += kPanel) {
+          for (int r = 0; r < kPanel; ++r) to[r] = from[r * stride + d];
+        }
+      } else {
+        for (int d = 0; d < size; ++d, to += kPanel) {
+          for (int r = 0; r < kPanel; ++r) to[r] = r < rows ? from[r * stride + d] : 0.0F;
+        }
+      }
+    }
+  }
+
+  // Columns stay columns: `count` rows of `size` floats -> ceil(size / kPanel) panels, `panel_stride` floats apart, element
+  // (row, c) at panels[c / kPanel * panel_stride + row * kPanel + c % kPanel]. For values. NaN and infinities become 0;
+  // returns whether there were any, so that the caller can put them back where they are visible.
+  static bool Columns(const float* source, std::ptrdiff_t stride, int count, int size, float* panels,
+                      std::ptrdiff_t panel_stride) {
+    simd::Vector poison = simd::Splat(0.0F);  // x * 0 is NaN for NaN and infinities alone
+    float poison_tail = 0.0F;
+    for (int column = 0; column < size; column += kPanel, panels += panel_stride) {
+      const int width = size - column < kPanel ? size - column : kPanel;
+      const float* from = source + column;
+      float* to = panels;
+      for (int row = 0; row < count; ++row, from += stride, to += kPanel) {
+        if (width == kPanel) {
+          for (int v = 0; v < kPanel; v += simd::kLanes) {
+            const simd::Vector x = simd::Load(from + v);
+            poison = simd::MulAdd(x, simd::Splat(0.0F), poison);
+            simd::Store(to + v, x);
+          }
+        } else {
+          for (int c = 0; c < kPanel; ++c) {
+            to[c] = c < width ? from[c] : 0.0F;
+            poison_tail += to[c] * 0.0F;
+          }
+        }
+      }
+    }
+    const float sum = simd::Sum(poison) + poison_tail;
+    return sum != 0.0F || sum != sum;
+  }
+
+  // Replaces NaN and infinities by 0.
+  static void Sanitize(float* data, std::ptrdiff_t count) {
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      const float probe = data[i] * 0.0F;
+      if (probe != 0.0F || probe != probe) data[i] = 0.0F;
+    }
+  }
+
+  // target[r * size + d] = source[r * stride + d] * factor, for queries.
+  static void Scaled(const float* source, std::ptrdiff_t stride, int count, int size, float factor, float* target) {
+    for (int row = 0; row < count; ++row, source += stride, target += size) {
+      for (int d = 0; d < size; ++d) target[d] = source[d] * factor;
+    }
+  }
+};
+
+}  // namespace headwise::kernels

@@ -1,0 +1,34 @@
+// Kernel: turns a finished row of scores into softmax weights, in place: s[i] <- exp(s[i] - max) * factor.
+//
+// Contract: any count; nothing past it is touched. Hidden scores (-infinity) give exactly 0. Units as in SoftmaxTile.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/softmax_tile.h"
+
+namespace headwise::kernels {
+
+struct WeightsRow {
+  using V = simd::Vector;
+
+  template <bool kLog2Units>
+  static void Run(float* s, std::ptrdiff_t count, float max, float factor) {
+    const Exp2 exp2(kExp2Constants);
+    const V shift = simd::Splat(max);
+    const V unit = simd::Splat(kLog2Units ? 1.0F : SoftmaxTile::kLog2e);
+    const V scale = simd::Splat(factor);
+    std::ptrdiff_t i = 0;
+    for (; i + simd::kLanes <= count; i += simd::kLanes) {
+      simd::Store(s + i, exp2((simd::Load(s + i) - shift) * unit) * scale);
+    }
+    if (i < count) {
+      alignas(64) float lanes[simd::kLanes] = {};
+      for (std::ptrdiff_t n = i; n < count; ++n) lanes[n - i] = s[n];
+      simd::Store(lanes, exp2((simd::Load(lanes) - shift) * unit) * scale);
+      for (std::ptrdiff_t n = i; n < count; ++n) s[n] = lanes[n - i];
+    }
+  }
+};
+
+}  // namespace headwise::kernels

@@ -1,0 +1,17 @@
+// Memory layer: see aligned.h.
+#include "memory/aligned.h"
+
+#include <cstddef>
+#include <cstdlib>
+
+namespace headwise {
+
+void* AllocateAligned(std::uint64_t bytes) {
+  const std::uint64_t rounded = AlignUp(bytes == 0 ? 1 : bytes);
+  if (rounded > static_cast<std::uint64_t>(PTRDIFF_MAX)) return nullptr;
+  return std::aligned_alloc(kAlignment, static_cast<std::size_t>(rounded));
+}
+
+void FreeAligned(void* memory) { std::free(memory); }
+
+}  // namespace headwise

@@ -1,0 +1,46 @@
+// Layers: sinusoidal position encodings.
+#include "headwise/positional_encoding.h"
+
+#include <cmath>
+
+#include "nn/row_blocks.h"
+
+namespace headwise {
+namespace {
+
+constexpr double kBase = 10000.0;  // the longest wavelength, over 2 pi (Vaswani et al., 2017)
+
+void EncodeRows(void* context, std::int64_t index, int /*thread*/) {
+  const auto& args = *static_cast<const PositionalEncodingArgs*>(context);
+  const RowRange rows = RowsOfBlock(index, args.length);
+  // Columns outermost: the power, the dearest of the three functions, is taken once for the block.
+  for (std::int64_t column = 0; column < args.width; column += 2) {
+    const double wavelength = std::pow(kBase, static_cast<double>(column) / args.width);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      const double angle = static_cast<double>(args.first_position + row) / wavelength;
+      float* const y = args.y + row * args.width + column;
+      y[0] = static_cast<float>(std::sin(angle));
+      if (column + 1 < args.width) y[1] = static_cast<float>(std::cos(angle));
+    }
+  }
+}
+
+}  // namespace
+
+Status AddPositionalEncoding(const PositionalEncodingArgs& args, Job& job) {
+  if (args.length < 0) return Status::InvalidShape("length");
+  if (args.width < 0) return Status::InvalidShape("dim");
+  const bool empty = args.length == 0 || args.width == 0;
+  if (!empty && args.y == nullptr) return Status::InvalidValue("y");
+  job.AddPhase(empty ? 0 : RowBlocks(args.length), EncodeRows, const_cast<PositionalEncodingArgs*>(&args));
+  return Status::Ok();
+}
+
+Status PositionalEncoding(const PositionalEncodingArgs& args, ThreadPool& pool) {
+  Job job;
+  if (const Status status = AddPositionalEncoding(args, job); !status.ok()) return status;
+  job.Run(pool);
+  return Status::Ok();
+}
+
+}  // namespace headwise

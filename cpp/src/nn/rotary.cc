@@ -1,0 +1,79 @@
+// Layers: rotary position embedding.
+#include "headwise/rotary.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/row_blocks.h"
+
+namespace headwise {
+namespace {
+
+Status CheckRotary(const RotaryArgs& args) {
+  if (args.batch < 0 || args.heads < 0 || args.rows < 0 || args.size < 0) return Status::InvalidShape("x");
+  if (args.dim < 2 || args.dim % 2 != 0 || args.dim > args.size) return Status::InvalidShape("dim");
+  if (!(std::isfinite(args.base) && args.base > 0.0F)) return Status::InvalidValue("base");
+  if (args.batch == 0 || args.heads == 0 || args.rows == 0) return Status::Ok();
+  if (args.x == nullptr) return Status::InvalidValue("x");
+  if (args.y == nullptr) return Status::InvalidValue("y");
+  return Status::Ok();
+}
+
+std::int64_t Offset(const Strides& strides, std::int64_t batch, std::int64_t head, std::int64_t row) {
+  return batch * strides.batch + head * strides.head + row * strides.row;
+}
+
+void CopyTails(const RotaryArgs& args, std::int64_t batch, RowRange rows) {
+  for (std::int64_t head = 0; head < args.heads; ++head) {
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      std::copy_n(args.x + Offset(args.x_strides, batch, head, row) + args.dim, args.size - args.dim,
+                  args.y + Offset(args.y_strides, batch, head, row) + args.dim);
+    }
+  }
+}
+
+// A task turns a block of rows of one batch entry, in all heads: they share their angles.
+void TurnRows(void* context, std::int64_t index, int /*thread*/) {
+  const auto& args = *static_cast<const RotaryArgs*>(context);
+  const std::int64_t blocks = RowBlocks(args.rows);
+  const std::int64_t batch = index / blocks;
+  const RowRange rows = RowsOfBlock(index % blocks, args.rows);
+  const std::int64_t first = args.position + (args.positions == nullptr ? 0 : std::int64_t{args.positions[batch]});
+  const std::int64_t pair_step = args.interleaved != 0 ? 2 : 1;
+  const std::int64_t partner = args.interleaved != 0 ? 1 : args.dim / 2;
+  for (std::int64_t pair = 0; pair < args.dim / 2; ++pair) {
+    const double wavelength = std::pow(static_cast<double>(args.base), 2.0 * static_cast<double>(pair) / args.dim);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      const double angle = static_cast<double>(first + row) / wavelength;
+      const double sine = std::sin(angle);
+      const double cosine = std::cos(angle);
+      for (std::int64_t head = 0; head < args.heads; ++head) {
+        const float* const x = args.x + Offset(args.x_strides, batch, head, row) + pair * pair_step;
+        float* const y = args.y + Offset(args.y_strides, batch, head, row) + pair * pair_step;
+        const double a = x[0];
+        const double b = x[partner];
+        y[0] = static_cast<float>(a * cosine - b * sine);
+        y[partner] = static_cast<float>(a * sine + b * cosine);
+      }
+    }
+  }
+  if (args.x != args.y) CopyTails(args, batch, rows);
+}
+
+}  // namespace
+
+Status AddRotary(const RotaryArgs& args, Job& job) {
+  if (const Status status = CheckRotary(args); !status.ok()) return status;
+  const std::int64_t tasks = args.heads == 0 ? 0 : args.batch * RowBlocks(args.rows);
+  job.AddPhase(tasks, TurnRows, const_cast<RotaryArgs*>(&args));
+  return Status::Ok();
+}
+
+Status Rotary(const RotaryArgs& args, ThreadPool& pool) {
+  Job job;
+  if (const Status status = AddRotary(args, job); !status.ok()) return status;
+  job.Run(pool);
+  return Status::Ok();
+}
+
+}  // namespace headwise

@@ -1,0 +1,53 @@
+// Parallel layer: one block of working memory a thread, kept and grown from call to call.
+#pragma once
+
+#include <cstdint>
+
+#include "headwise/status.h"
+#include "headwise/thread_pool.h"
+#include "memory/aligned.h"
+
+namespace headwise {
+
+class ScratchSet {
+ public:
+  ScratchSet() = default;
+  ~ScratchSet() { Release(); }
+  ScratchSet(const ScratchSet&) = delete;
+  ScratchSet& operator=(const ScratchSet&) = delete;
+
+  // All or nothing: on failure the old blocks are gone too, and the next call that needs some asks again.
+  Status Reserve(std::uint64_t bytes, int threads) {
+    if (bytes <= bytes_) return Status::Ok();
+    Release();
+    for (int i = 0; i < threads; ++i) {
+      blocks_[i] = AllocateAligned(bytes);
+      if (blocks_[i] == nullptr) {
+        Release();
+        return Status::OutOfMemory(CheckedMul(bytes, static_cast<std::uint64_t>(threads)));
+      }
+      // A cache header of an earlier owner must not be taken for one of ours.
+      *static_cast<std::uint64_t*>(blocks_[i]) = 0;
+      count_ = i + 1;
+    }
+    bytes_ = bytes;
+    return Status::Ok();
+  }
+  void Release() {
+    for (int i = 0; i < count_; ++i) {
+      FreeAligned(blocks_[i]);
+      blocks_[i] = nullptr;
+    }
+    count_ = 0;
+    bytes_ = 0;
+  }
+  void* Of(int thread) const { return blocks_[thread]; }
+  std::uint64_t total_bytes() const { return bytes_ * static_cast<std::uint64_t>(count_); }
+
+ private:
+  void* blocks_[ThreadPool::kMaxThreads] = {};
+  int count_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace headwise
