@@ -131,7 +131,8 @@ struct MultiHeadAttentionArgs {
 // A call in progress: Prepare, then run the job. The object outlives the job and does not move.
 //
 // With a rotary embedding key j stands at position j, query i at i + offset, the offset being the one that causality,
-// windows and ALiBi use (causal_offsets, by default kv_length - q_length).
+// windows and ALiBi use (causal_offsets, by default kv_length - q_length). Output rows past the end of q_lengths are 0; a
+// row that sees no key is the output bias.
 class MultiHeadAttentionForward {
  public:
   MultiHeadAttentionForward() = default;
@@ -139,8 +140,8 @@ class MultiHeadAttentionForward {
   MultiHeadAttentionForward(const MultiHeadAttentionForward&) = delete;
   MultiHeadAttentionForward& operator=(const MultiHeadAttentionForward&) = delete;
 
-  // Checks, plans and allocates (the projections, B * (L * H + S * G) * (D + Dv) floats); adds the phases to `job`.
-  // kOutOfMemory leaves nothing behind.
+  // Checks, plans and allocates (the projections, B * (L * H + S * G) * (D + Dv) floats); adds the phases to `job`. After
+  // a failure nothing is held, and the job must not be run.
   Status Prepare(const MultiHeadAttention& layer, const MultiHeadAttentionArgs& args, ThreadPool& pool, Job& job);
 
  private:

@@ -34,8 +34,7 @@ void ComputeBlock(void* context, std::int64_t index, int /*thread*/) {
 
 Status AddGemm(const GemmArgs& args, Job& job) {
   if (const Status status = CheckGemm(args); !status.ok()) return status;
-  job.AddPhase(PlanOf(args).tasks(), ComputeBlock, const_cast<GemmArgs*>(&args));
-  return Status::Ok();
+  return job.AddPhase(PlanOf(args).tasks(), ComputeBlock, const_cast<GemmArgs*>(&args));
 }
 
 Status Gemm(const GemmArgs& args, ThreadPool& pool) {

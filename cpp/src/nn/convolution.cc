@@ -52,8 +52,7 @@ void ConvolveBlock(void* context, std::int64_t index, int /*thread*/) {
 
 Status AddPackedConvolution(const PackedConvolutionArgs& args, Job& job) {
   if (const Status status = CheckConvolution(args); !status.ok()) return status;
-  job.AddPhase(args.batch * PlanOf(args).tasks(), ConvolveBlock, const_cast<PackedConvolutionArgs*>(&args));
-  return Status::Ok();
+  return job.AddPhase(args.batch * PlanOf(args).tasks(), ConvolveBlock, const_cast<PackedConvolutionArgs*>(&args));
 }
 
 Status ConvolutionForward::Prepare(const ConvolutionArgs& args, Job& job) {

@@ -32,8 +32,7 @@ void LookUpRows(void* context, std::int64_t index, int /*thread*/) {
 
 Status AddEmbedding(const EmbeddingArgs& args, Job& job) {
   if (const Status status = CheckEmbedding(args); !status.ok()) return status;
-  job.AddPhase(args.width == 0 ? 0 : RowBlocks(args.rows), LookUpRows, const_cast<EmbeddingArgs*>(&args));
-  return Status::Ok();
+  return job.AddPhase(args.width == 0 ? 0 : RowBlocks(args.rows), LookUpRows, const_cast<EmbeddingArgs*>(&args));
 }
 
 Status Embedding(const EmbeddingArgs& args, ThreadPool& pool) {

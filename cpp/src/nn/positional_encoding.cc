@@ -32,8 +32,7 @@ Status AddPositionalEncoding(const PositionalEncodingArgs& args, Job& job) {
   if (args.width < 0) return Status::InvalidShape("dim");
   const bool empty = args.length == 0 || args.width == 0;
   if (!empty && args.y == nullptr) return Status::InvalidValue("y");
-  job.AddPhase(empty ? 0 : RowBlocks(args.length), EncodeRows, const_cast<PositionalEncodingArgs*>(&args));
-  return Status::Ok();
+  return job.AddPhase(empty ? 0 : RowBlocks(args.length), EncodeRows, const_cast<PositionalEncodingArgs*>(&args));
 }
 
 Status PositionalEncoding(const PositionalEncodingArgs& args, ThreadPool& pool) {

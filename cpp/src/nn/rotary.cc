@@ -65,8 +65,7 @@ void TurnRows(void* context, std::int64_t index, int /*thread*/) {
 Status AddRotary(const RotaryArgs& args, Job& job) {
   if (const Status status = CheckRotary(args); !status.ok()) return status;
   const std::int64_t tasks = args.heads == 0 ? 0 : args.batch * RowBlocks(args.rows);
-  job.AddPhase(tasks, TurnRows, const_cast<RotaryArgs*>(&args));
-  return Status::Ok();
+  return job.AddPhase(tasks, TurnRows, const_cast<RotaryArgs*>(&args));
 }
 
 Status Rotary(const RotaryArgs& args, ThreadPool& pool) {
