@@ -1,0 +1,66 @@
+# Build: the WebAssembly module that the package loads, dist/wasm/headwise-<variant>.mjs and .wasm.
+
+file(GLOB bindings CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/bindings/*.cc)
+if(NOT bindings)
+  message(WARNING "no bindings in cpp/bindings yet: the module is left out")
+  return()
+endif()
+
+set(HEADWISE_DIST ${PROJECT_SOURCE_DIR}/dist/wasm CACHE PATH "Where the module is written")
+add_executable(module ${bindings})
+target_include_directories(module PRIVATE cpp/src)
+target_link_libraries(module PRIVATE headwise headwise_warnings)
+target_compile_options(module PRIVATE
+  -fno-exceptions
+  -fno-rtti)
+# Without RTTI embind cannot print the C++ name of a type that was never registered; the message is a developer's only.
+target_compile_definitions(module PRIVATE EMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0)
+set_target_properties(module PROPERTIES
+  OUTPUT_NAME headwise-${HEADWISE_VARIANT}
+  SUFFIX .mjs
+  RUNTIME_OUTPUT_DIRECTORY ${HEADWISE_DIST})
+
+target_link_options(module PRIVATE
+  -O3
+  # Also when linking: it chooses the embind library whose type numbers are those of objects without RTTI.
+  -lembind -fno-rtti -fno-exceptions
+  # A factory function in an ES module: several engines may live side by side, and bundlers can follow its imports.
+  -sMODULARIZE -sEXPORT_ES6 -sEXPORT_NAME=createHeadwise
+  # Pages, workers (ours and the pool's), and Node, Deno and Bun, which take Node's path.
+  -sENVIRONMENT=web,worker,node
+  # The heap grows on demand up to what a 32-bit address reaches. TypeScript makes the memory, with the user's ceiling as
+  # its maximum, and passes it in as `wasmMemory`; with threads the memory is an import in any case.
+  -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB
+  # Small at birth: what the stack, the statics and a toy call need. TypeScript's memory must be no smaller.
+  -sINITIAL_MEMORY=4MB
+  # Growth beyond the request is pinned down: 10 % more, at most 32 MB, so that big tensors do not waste hundreds.
+  -sMEMORY_GROWTH_GEOMETRIC_STEP=0.10 -sMEMORY_GROWTH_GEOMETRIC_CAP=32MB
+  # malloc returns null when memory is refused; the core turns that into a Status with the bytes wanted.
+  -sABORTING_MALLOC=0
+  # Few, large blocks: the small allocator does, at a third of the size of dlmalloc.
+  -sMALLOC=emmalloc
+  # The pool's workers are loaded before the factory resolves, as many as TypeScript asks for: a thread started later
+  # would need the event loop to turn while the caller is inside a synchronous call.
+  "-sPTHREAD_POOL_SIZE=Module['poolSize']"
+  # One thread more than that is an error (EAGAIN), never a deadlock.
+  -sPTHREAD_POOL_SIZE_STRICT=2
+  # Page policies (CSP) often forbid eval and new Function; embind does without.
+  -sDYNAMIC_EXECUTION=0
+  # Stacks hold no tiles (those are in Scratch), so little is enough; a thread's stack comes from the heap.
+  -sSTACK_SIZE=512KB -sDEFAULT_PTHREAD_STACK_SIZE=256KB
+  # The runtime lives until the engine drops it: no atexit, no flushing.
+  -sEXIT_RUNTIME=0
+  # The core opens no files. (printf would drag a file system in; it has none.)
+  -sFILESYSTEM=0
+  # Every engine in question has TextDecoder: no fallback decoder in the glue.
+  -sTEXTDECODER=2
+  # Nothing prints messages for the sake of old browsers or old Nodes: these have everything that the module needs.
+  -sMIN_NODE_VERSION=200000 -sMIN_SAFARI_VERSION=160400 -sMIN_FIREFOX_VERSION=114 -sMIN_CHROME_VERSION=91
+  # What TypeScript may hand to the factory, and nothing else.
+  -sINCOMING_MODULE_JS_API=wasmMemory,wasmBinary,instantiateWasm,locateFile,mainScriptUrlOrBlob,print,printErr,onAbort
+  # Nothing of the runtime is exported besides embind's functions: views of the heap are made by TypeScript from its memory.
+  "-sEXPORTED_RUNTIME_METHODS=[]"
+  --no-entry
+  # Growing shared memory slows JavaScript that holds views of it; ours takes a view anew for each copy.
+  -Wno-pthreads-mem-growth)
+set_property(TARGET module APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_FILE})
