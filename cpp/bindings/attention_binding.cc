@@ -1,0 +1,31 @@
+// Binding layer: attention, and the slices of whatever call is in progress.
+#include <emscripten/bind.h>
+
+#include "call.h"
+#include "headwise/attention.h"
+
+namespace headwise::binding {
+namespace {
+
+struct AttentionOperation {
+  using Args = AttentionArgs;
+  Status Prepare(const Args& args, Job& job) { return forward.Prepare(args, *Pool(), job); }
+  AttentionForward forward;
+};
+
+// True when the call is done; else it is to be run again.
+bool RunCall(Address call, double budget_ms) { return At<Call>(call)->job.Run(*Pool(), budget_ms); }
+
+// At any time, done or not.
+void EndCall(Address call) { At<Call>(call)->destroy(At<Call>(call)); }
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(headwise_attention) {
+  emscripten::function("attention", &RunAtOnce<AttentionOperation>);
+  emscripten::function("beginAttention", &Begin<AttentionOperation>);
+  emscripten::function("runCall", &RunCall);
+  emscripten::function("endCall", &EndCall);
+}
+
+}  // namespace headwise::binding

@@ -1,0 +1,205 @@
+// Binding layer: publishes where each field of each argument struct lies, so that JavaScript fills the structs in place and
+// no offset is ever written down a second time.
+#include <emscripten/bind.h>
+#include <emscripten/val.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "headwise/attention.h"
+#include "headwise/embedding.h"
+#include "headwise/linear.h"
+#include "headwise/multi_head_attention.h"
+#include "headwise/positional_encoding.h"
+#include "layer_call.h"
+
+namespace headwise::binding {
+namespace {
+
+using emscripten::val;
+
+// How JavaScript is to write a field: 'i32', 'u32' (pointers too) or 'f32'; 'struct' for one that is filled field by field.
+template <class T>
+constexpr const char* KindOf() {
+  if constexpr (std::is_pointer_v<T>) {
+    static_assert(sizeof(T) == 4);
+    return "u32";
+  } else if constexpr (std::is_same_v<T, float>) {
+    return "f32";
+  } else if constexpr (std::is_same_v<T, std::uint32_t>) {
+    return "u32";
+  } else if constexpr (std::is_same_v<T, std::int32_t> || std::is_enum_v<T>) {
+    static_assert(sizeof(T) == 4);
+    return "i32";
+  } else {
+    static_assert(std::is_class_v<T> || std::is_array_v<T>, "a field of a kind that JavaScript cannot write");
+    return "struct";
+  }
+}
+
+class Table {
+ public:
+  explicit Table(std::size_t size) { table_.set("size", size); }
+  void Add(const char* name, std::size_t offset, const char* kind) {
+    val entry = val::array();
+    entry.set(0, offset);
+    entry.set(1, val(kind));
+    fields_.set(name, entry);
+  }
+  val Finish() {
+    table_.set("fields", fields_);
+    return table_;
+  }
+
+ private:
+  val table_ = val::object();
+  val fields_ = val::object();
+};
+
+#define HEADWISE_FIELD(table, Struct, field) \
+  (table).Add(#field, offsetof(Struct, field), KindOf<std::remove_cv_t<decltype(Struct::field)>>())
+
+#define HEADWISE_STRIDES(table, Struct, field)   \
+  HEADWISE_FIELD(table, Struct, field.batch);    \
+  HEADWISE_FIELD(table, Struct, field.head);     \
+  HEADWISE_FIELD(table, Struct, field.row)
+
+val AttentionTable() {
+  Table table(sizeof(AttentionArgs));
+  HEADWISE_FIELD(table, AttentionArgs, batch);
+  HEADWISE_FIELD(table, AttentionArgs, heads);
+  HEADWISE_FIELD(table, AttentionArgs, kv_heads);
+  HEADWISE_FIELD(table, AttentionArgs, queries);
+  HEADWISE_FIELD(table, AttentionArgs, keys);
+  HEADWISE_FIELD(table, AttentionArgs, head_dim);
+  HEADWISE_FIELD(table, AttentionArgs, value_dim);
+  HEADWISE_FIELD(table, AttentionArgs, q);
+  HEADWISE_FIELD(table, AttentionArgs, k);
+  HEADWISE_FIELD(table, AttentionArgs, v);
+  HEADWISE_FIELD(table, AttentionArgs, out);
+  HEADWISE_STRIDES(table, AttentionArgs, q_strides);
+  HEADWISE_STRIDES(table, AttentionArgs, k_strides);
+  HEADWISE_STRIDES(table, AttentionArgs, v_strides);
+  HEADWISE_STRIDES(table, AttentionArgs, out_strides);
+  HEADWISE_FIELD(table, AttentionArgs, scale);
+  HEADWISE_FIELD(table, AttentionArgs, softcap);
+  HEADWISE_FIELD(table, AttentionArgs, bias);
+  HEADWISE_STRIDES(table, AttentionArgs, bias_strides);
+  HEADWISE_FIELD(table, AttentionArgs, bias_strides.column);
+  HEADWISE_FIELD(table, AttentionArgs, mask);
+  HEADWISE_STRIDES(table, AttentionArgs, mask_strides);
+  HEADWISE_FIELD(table, AttentionArgs, mask_strides.column);
+  HEADWISE_FIELD(table, AttentionArgs, key_padding_mask);
+  HEADWISE_FIELD(table, AttentionArgs, kv_lengths);
+  HEADWISE_FIELD(table, AttentionArgs, q_lengths);
+  HEADWISE_FIELD(table, AttentionArgs, causal);
+  HEADWISE_FIELD(table, AttentionArgs, causal_offsets);
+  HEADWISE_FIELD(table, AttentionArgs, window_left);
+  HEADWISE_FIELD(table, AttentionArgs, window_right);
+  HEADWISE_FIELD(table, AttentionArgs, alibi_slopes);
+  HEADWISE_FIELD(table, AttentionArgs, sinks);
+  HEADWISE_FIELD(table, AttentionArgs, dropout_rate);
+  HEADWISE_FIELD(table, AttentionArgs, dropout_seed_low);
+  HEADWISE_FIELD(table, AttentionArgs, dropout_seed_high);
+  HEADWISE_FIELD(table, AttentionArgs, weights);
+  HEADWISE_FIELD(table, AttentionArgs, weight_heads);
+  HEADWISE_FIELD(table, AttentionArgs, weight_head_count);
+  HEADWISE_FIELD(table, AttentionArgs, scores);
+  HEADWISE_FIELD(table, AttentionArgs, score_stage);
+  HEADWISE_FIELD(table, AttentionArgs, log_sum_exp);
+  return table.Finish();
+}
+
+val LayerConfigTable() {
+  Table table(sizeof(MultiHeadAttentionConfig));
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, embed_dim);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, heads);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, kv_heads);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, head_dim);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, value_head_dim);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, key_dim);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, value_dim);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, output_dim);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, bias);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, merge);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, projection);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, kernel_size);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, causal_convolution);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, score);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_dim);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_base);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_interleaved);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_low);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_high);
+  return table.Finish();
+}
+
+val LayerForwardTable() {
+  Table table(sizeof(LayerForwardArgs));
+  HEADWISE_FIELD(table, LayerForwardArgs, layer);
+  HEADWISE_FIELD(table, LayerForwardArgs, call.attention);
+  HEADWISE_FIELD(table, LayerForwardArgs, call.query);
+  HEADWISE_FIELD(table, LayerForwardArgs, call.key);
+  HEADWISE_FIELD(table, LayerForwardArgs, call.value);
+  HEADWISE_FIELD(table, LayerForwardArgs, call.output);
+  HEADWISE_FIELD(table, LayerForwardArgs, call.average_weights);
+  return table.Finish();
+}
+
+val ParameterSourcesTable() {
+  Table table(sizeof(ParameterSources));
+  HEADWISE_FIELD(table, ParameterSources, data);
+  return table.Finish();
+}
+
+val LinearTable() {
+  Table table(sizeof(LinearArgs));
+  HEADWISE_FIELD(table, LinearArgs, rows);
+  HEADWISE_FIELD(table, LinearArgs, in);
+  HEADWISE_FIELD(table, LinearArgs, out);
+  HEADWISE_FIELD(table, LinearArgs, x);
+  HEADWISE_FIELD(table, LinearArgs, kernel);
+  HEADWISE_FIELD(table, LinearArgs, bias);
+  HEADWISE_FIELD(table, LinearArgs, y);
+  return table.Finish();
+}
+
+val EmbeddingTable() {
+  Table table(sizeof(EmbeddingArgs));
+  HEADWISE_FIELD(table, EmbeddingArgs, rows);
+  HEADWISE_FIELD(table, EmbeddingArgs, vocabulary);
+  HEADWISE_FIELD(table, EmbeddingArgs, width);
+  HEADWISE_FIELD(table, EmbeddingArgs, ids);
+  HEADWISE_FIELD(table, EmbeddingArgs, table);
+  HEADWISE_FIELD(table, EmbeddingArgs, y);
+  return table.Finish();
+}
+
+val PositionalEncodingTable() {
+  Table table(sizeof(PositionalEncodingArgs));
+  HEADWISE_FIELD(table, PositionalEncodingArgs, length);
+  HEADWISE_FIELD(table, PositionalEncodingArgs, width);
+  HEADWISE_FIELD(table, PositionalEncodingArgs, first_position);
+  HEADWISE_FIELD(table, PositionalEncodingArgs, y);
+  return table.Finish();
+}
+
+// { AttentionArgs: { size, fields: { batch: [offset, kind], …, 'q_strides.batch': … } }, … }
+val Layout() {
+  val layout = val::object();
+  layout.set("AttentionArgs", AttentionTable());
+  layout.set("MultiHeadAttentionConfig", LayerConfigTable());
+  layout.set("LayerForwardArgs", LayerForwardTable());
+  layout.set("ParameterSources", ParameterSourcesTable());
+  layout.set("LinearArgs", LinearTable());
+  layout.set("EmbeddingArgs", EmbeddingTable());
+  layout.set("PositionalEncodingArgs", PositionalEncodingTable());
+  return layout;
+}
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(headwise_layout) { emscripten::function("layout", &Layout); }
+
+}  // namespace headwise::binding

@@ -1,0 +1,39 @@
+// Binding layer: linear, embedding and positional encoding.
+#include <emscripten/bind.h>
+
+#include "call.h"
+#include "headwise/embedding.h"
+#include "headwise/linear.h"
+#include "headwise/positional_encoding.h"
+
+namespace headwise::binding {
+namespace {
+
+struct LinearOperation {
+  using Args = LinearArgs;
+  Status Prepare(const Args& args, Job& job) { return forward.Prepare(args, job); }
+  LinearForward forward;
+};
+
+struct EmbeddingOperation {
+  using Args = EmbeddingArgs;
+  Status Prepare(const Args& args, Job& job) { return AddEmbedding(args, job); }
+};
+
+struct PositionalEncodingOperation {
+  using Args = PositionalEncodingArgs;
+  Status Prepare(const Args& args, Job& job) { return AddPositionalEncoding(args, job); }
+};
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(headwise_nn) {
+  emscripten::function("linear", &RunAtOnce<LinearOperation>);
+  emscripten::function("beginLinear", &Begin<LinearOperation>);
+  emscripten::function("embedding", &RunAtOnce<EmbeddingOperation>);
+  emscripten::function("beginEmbedding", &Begin<EmbeddingOperation>);
+  emscripten::function("positionalEncoding", &RunAtOnce<PositionalEncodingOperation>);
+  emscripten::function("beginPositionalEncoding", &Begin<PositionalEncodingOperation>);
+}
+
+}  // namespace headwise::binding
