@@ -35,15 +35,16 @@ class ThreadPool {
                    double budget_ms = kNoBudget);
 
   // Working memory of one thread, kept from call to call. Reserve outside tasks (it may allocate, and moves nothing
-  // that a running task uses); Scratch inside them. 64-byte aligned. What it holds after another job ran is undefined.
+  // that a running task uses); Scratch inside them, with the job's id. 64-byte aligned. It holds what this job left there;
+  // when another job had it in between, its first kScratchHeader bytes are zero and the rest is undefined.
+  static constexpr std::uint64_t kScratchHeader = 64;
   Status ReserveScratch(std::uint64_t bytes_per_thread);
-  void* Scratch(int thread) const;
+  void* Scratch(int thread, std::uint64_t job) const;
   std::uint64_t scratch_bytes() const;
   // Frees the working memory; the next call that needs some allocates it anew.
   void ReleaseScratch();
 
-  // A number that no two jobs of this pool share: whoever caches something in Scratch stores it beside the cache and
-  // trusts the cache only while it still stands there.
+  // A number that no two jobs of this pool share, from 1.
   std::uint64_t NextJobId();
 
  private:

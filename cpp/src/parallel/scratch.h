@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -18,6 +19,7 @@ class ScratchSet {
 
   // All or nothing: on failure the old blocks are gone too, and the next call that needs some asks again.
   Status Reserve(std::uint64_t bytes, int threads) {
+    bytes = AlignUp(bytes < ThreadPool::kScratchHeader ? ThreadPool::kScratchHeader : bytes);
     if (bytes <= bytes_) return Status::Ok();
     Release();
     for (int i = 0; i < threads; ++i) {
@@ -26,8 +28,7 @@ class ScratchSet {
         Release();
         return Status::OutOfMemory(CheckedMul(bytes, static_cast<std::uint64_t>(threads)));
       }
-      // A cache header of an earlier owner must not be taken for one of ours.
-      *static_cast<std::uint64_t*>(blocks_[i]) = 0;
+      owners_[i] = 0;
       count_ = i + 1;
     }
     bytes_ = bytes;
@@ -41,11 +42,18 @@ class ScratchSet {
     count_ = 0;
     bytes_ = 0;
   }
-  void* Of(int thread) const { return blocks_[thread]; }
+  void* Of(int thread, std::uint64_t job) {
+    if (owners_[thread] != job) {
+      owners_[thread] = job;
+      std::memset(blocks_[thread], 0, ThreadPool::kScratchHeader);
+    }
+    return blocks_[thread];
+  }
   std::uint64_t total_bytes() const { return bytes_ * static_cast<std::uint64_t>(count_); }
 
  private:
   void* blocks_[ThreadPool::kMaxThreads] = {};
+  std::uint64_t owners_[ThreadPool::kMaxThreads] = {};  // the job that last used the block; each written by its thread
   int count_ = 0;
   std::uint64_t bytes_ = 0;
 };

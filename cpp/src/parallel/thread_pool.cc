@@ -126,7 +126,7 @@ std::int64_t ThreadPool::Run(std::int64_t first, std::int64_t count, TaskFunctio
 }
 
 Status ThreadPool::ReserveScratch(std::uint64_t bytes) { return state_->scratch.Reserve(bytes, state_->threads); }
-void* ThreadPool::Scratch(int thread) const { return state_->scratch.Of(thread); }
+void* ThreadPool::Scratch(int thread, std::uint64_t job) const { return state_->scratch.Of(thread, job); }
 std::uint64_t ThreadPool::scratch_bytes() const { return state_->scratch.total_bytes(); }
 void ThreadPool::ReleaseScratch() { state_->scratch.Release(); }
 std::uint64_t ThreadPool::NextJobId() { return ++state_->job_ids; }

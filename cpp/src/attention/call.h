@@ -1,0 +1,115 @@
+// Attention driver: what the tasks of one call share, and how a thread's working memory is laid out.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/plan.h"
+#include "headwise/attention.h"
+#include "kernels/dropout.h"
+#include "kernels/kernel_table.h"
+#include "memory/carver.h"
+
+namespace headwise {
+
+struct AttentionCall {
+  AttentionArgs args;
+  AttentionPlan plan;
+  const kernels::KernelTable* kernels;
+  ThreadPool* pool;
+  std::uint64_t job;       // this call's name at the pool
+  bool log2_units;         // scores carry the factor log2(e) from the start: nothing but masks comes between product and softmax
+  float query_scale;       // what queries are multiplied by
+  float unit;              // natural score = tile score * unit
+  const float* additive;   // [H,D], scale folded in (additive scores)
+  float* partials;         // direct with splits: states of all rows and splits
+
+  std::int32_t group() const { return args.heads / args.kv_heads; }
+  const float* Query(std::int32_t b, std::int32_t h, std::int32_t i) const {
+    return At(args.q, args.q_strides, b, h, i);
+  }
+  const float* Key(std::int32_t b, std::int32_t g, std::int32_t j) const { return At(args.k, args.k_strides, b, g, j); }
+  const float* Value(std::int32_t b, std::int32_t g, std::int32_t j) const {
+    return At(args.v, args.v_strides, b, g, j);
+  }
+  float* Output(std::int32_t b, std::int32_t h, std::int32_t i) const {
+    return args.out + Offset(args.out_strides, b, h, i);
+  }
+  // Rows of [B,H,L,S] outputs.
+  float* Scores(std::int32_t b, std::int32_t h, std::int32_t i) const {
+    return args.scores + ((std::int64_t{b} * args.heads + h) * args.queries + i) * args.keys;
+  }
+  // Null when the weights of this head are not asked for.
+  float* Weights(std::int32_t b, std::int32_t h, std::int32_t i) const {
+    if (args.weights == nullptr) return nullptr;
+    std::int32_t slot = h;
+    std::int32_t count = args.heads;
+    if (args.weight_heads != nullptr) {
+      count = args.weight_head_count;
+      for (slot = 0; slot < count && args.weight_heads[slot] != h;) ++slot;
+      if (slot == count) return nullptr;
+    }
+    return args.weights + ((std::int64_t{b} * count + slot) * args.queries + i) * args.keys;
+  }
+  void* Scratch(int thread) const { return pool->Scratch(thread, job); }
+  kernels::Dropout dropout() const {
+    return kernels::Dropout(args.dropout_rate, args.dropout_seed_low, args.dropout_seed_high);
+  }
+
+ private:
+  static std::int64_t Offset(const Strides& s, std::int32_t b, std::int32_t h, std::int32_t i) {
+    return std::int64_t{b} * s.batch + std::int64_t{h} * s.head + std::int64_t{i} * s.row;
+  }
+  static const float* At(const float* data, const Strides& s, std::int32_t b, std::int32_t h, std::int32_t i) {
+    return data + Offset(s, b, h, i);
+  }
+};
+
+// The online softmax's state of a run of rows.
+struct RowStates {
+  float* max;       // [rows]
+  float* sums;      // [rows, lanes]
+  float* rescale;   // [rows]
+  float* acc;       // [rows, padded_dim]
+};
+
+// What stands at the head of a thread's scratch, where the pool writes zeros when another job had it in between.
+struct PackedHeader {
+  std::int64_t head_chunk;  // which chunk of which key/value head lies packed behind it, counted from 1; 0: none
+};
+static_assert(sizeof(PackedHeader) <= ThreadPool::kScratchHeader);
+
+// One thread's working memory. Built twice from the same walk: over null to measure, over the block to use.
+struct AttentionScratch {
+  PackedHeader* header;
+  float* keys;                 // packed chunk, or unused when direct
+  float* values;
+  std::uint8_t* block_state;   // a packed block: absent, finite, or with NaN or infinities among its values
+  float* queries;              // [block_rows, D], scaled
+  float* scores;               // [block_rows, block_keys]
+  std::uint8_t* visible;       // [block_rows, block_keys]
+  RowStates rows;
+  std::uint64_t bytes;
+
+  AttentionScratch(const AttentionPlan& plan, std::int32_t head_dim, int lanes, void* block) {
+    Carver carver(block);
+    header = carver.Take<PackedHeader>(1);
+    const auto chunk = static_cast<std::uint64_t>(plan.direct ? 0 : plan.chunk_keys);
+    const auto tile_rows = static_cast<std::uint64_t>(plan.block_rows);
+    const auto task_rows = static_cast<std::uint64_t>(plan.task_rows);
+    const auto padded_dim = static_cast<std::uint64_t>(plan.padded_dim);
+    const auto tile = tile_rows * static_cast<std::uint64_t>(plan.block_keys);
+    keys = carver.Take<float>(CheckedMul(chunk, static_cast<std::uint64_t>(head_dim)));
+    values = carver.Take<float>(CheckedMul(chunk, padded_dim));
+    block_state = carver.Take<std::uint8_t>(chunk / static_cast<std::uint64_t>(plan.block_keys) + 1);
+    queries = carver.Take<float>(CheckedMul(tile_rows, static_cast<std::uint64_t>(head_dim)));
+    scores = carver.Take<float>(tile);
+    visible = carver.Take<std::uint8_t>(tile);
+    rows.max = carver.Take<float>(task_rows);
+    rows.sums = carver.Take<float>(task_rows * static_cast<std::uint64_t>(lanes));
+    rows.rescale = carver.Take<float>(task_rows);
+    rows.acc = carver.Take<float>(CheckedMul(task_rows, padded_dim));
+    bytes = carver.used();
+  }
+};
+
+}  // namespace headwise

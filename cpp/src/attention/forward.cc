@@ -1,0 +1,102 @@
+// Attention driver: prepares a call (check, plan, allocate) and turns it into phases of tasks.
+#include <cmath>
+#include <new>
+
+#include "attention/call.h"
+#include "attention/tasks.h"
+#include "headwise/attention.h"
+#include "memory/aligned.h"
+
+namespace headwise {
+namespace {
+
+constexpr double kLog2e = 1.4426950408889634074;
+constexpr double kLn2 = 0.69314718055994530942;
+
+AttentionPlan PlanOf(const AttentionArgs& args) {
+  const kernels::KernelTable& table = kernels::Kernels();
+  return PlanAttention({args.batch, args.heads, args.kv_heads, args.queries, args.keys, args.head_dim, args.value_dim},
+                       {table.panel, table.row_tile, table.lanes});
+}
+
+std::uint64_t AdditiveFloats(const AttentionArgs& args) {
+  return args.score_kind == ScoreKind::kAdditive
+             ? CheckedMul(static_cast<std::uint64_t>(args.heads), static_cast<std::uint64_t>(args.head_dim))
+             : 0;
+}
+
+std::uint64_t SharedFloats(const AttentionArgs& args, const AttentionPlan& plan) {
+  return CheckedAdd(PartialFloats(plan, std::int64_t{args.batch} * args.kv_heads), AdditiveFloats(args));
+}
+
+// Only masks between product and softmax: then log2(e) is folded into the queries once, instead of into every score.
+bool OnlyMasks(const AttentionArgs& args) {
+  return args.softcap == 0.0F && args.bias == nullptr && args.alibi_slopes == nullptr &&
+         args.score_kind == ScoreKind::kDot;
+}
+
+}  // namespace
+
+struct AttentionForward::Call : AttentionCall {
+  void* shared = nullptr;
+};
+
+AttentionForward::~AttentionForward() {
+  if (call_ == nullptr) return;
+  FreeAligned(call_->shared);
+  FreeAligned(call_);
+}
+
+AttentionMemory AttentionWorkingMemory(const AttentionArgs& args) {
+  const AttentionPlan plan = PlanOf(args);
+  return {AttentionScratch(plan, args.head_dim, kernels::Kernels().lanes, nullptr).bytes,
+          CheckedMul(SharedFloats(args, plan), sizeof(float))};
+}
+
+Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Job& job) {
+  if (Status status = CheckAttention(args); !status.ok()) return status;
+  const AttentionPlan plan = PlanOf(args);
+  const AttentionMemory memory = AttentionWorkingMemory(args);
+  if (Status status = pool.ReserveScratch(memory.per_thread); !status.ok()) return status;
+
+  void* place = AllocateAligned(sizeof(Call));
+  if (place == nullptr) return Status::OutOfMemory(sizeof(Call));
+  call_ = new (place) Call{};
+  Call& call = *call_;
+  call.args = args;
+  call.plan = plan;
+  call.kernels = &kernels::Kernels();
+  call.pool = &pool;
+  call.job = pool.NextJobId();
+  call.log2_units = OnlyMasks(args);
+  call.unit = call.log2_units ? static_cast<float>(kLn2) : 1.0F;
+  call.query_scale = args.score_kind == ScoreKind::kAdditive
+                         ? 1.0F
+                         : static_cast<float>(call.log2_units ? args.scale * kLog2e : args.scale);
+  if (memory.shared > 0) {
+    call.shared = AllocateAligned(memory.shared);
+    if (call.shared == nullptr) return Status::OutOfMemory(memory.shared);
+    auto* additive = static_cast<float*>(call.shared);
+    const std::uint64_t count = AdditiveFloats(args);
+    for (std::uint64_t i = 0; i < count; ++i) additive[i] = args.additive_weights[i] * args.scale;
+    call.additive = count > 0 ? additive : nullptr;
+    call.partials = additive + count;
+  }
+
+  AttentionCall* context = &call;
+  if (Status status = job.AddPhase(plan.tasks, plan.direct ? &DirectTask : &TiledTask, context); !status.ok()) {
+    return status;
+  }
+  if (plan.splits > 1) return job.AddPhase(std::int64_t{args.batch} * args.kv_heads, &MergeTask, context);
+  return Status::Ok();
+}
+
+Status Attention(const AttentionArgs& args, ThreadPool& pool) {
+  AttentionForward forward;
+  Job job;
+  if (Status status = forward.Prepare(args, pool, job); !status.ok()) return status;
+  job.Run(pool);
+  return Status::Ok();
+}
+
+}  // namespace headwise

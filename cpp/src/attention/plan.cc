@@ -1,0 +1,86 @@
+// Plan: see plan.h.
+#include "attention/plan.h"
+
+#include <algorithm>
+
+namespace headwise {
+namespace {
+
+// A score tile of 64 or so rows x 64 keys of floats is 16 KiB: with a panel and the queries it stays in the first-level
+// cache.
+constexpr int kBlockKeys = 64;
+constexpr int kBlockRows = 60;
+
+// Up to this many rows a key/value head, packing costs more than the packed kernels save.
+constexpr int kDirectRows = 8;
+
+// One thread packs one head's keys and values as far as they fit here (131072 keys at D = Dv = 64); a longer head is packed
+// chunk by chunk, again for every task.
+constexpr std::int64_t kChunkBytes = 64 << 20;
+
+// A task should be short (AbortSignal, balance between threads) but share the packing among many rows.
+constexpr double kTaskFlops = 2e8;      // about 5 ms at 40 GFLOP/s
+constexpr double kMostTaskFlops = 2e9;  // 50 ms: beyond it, smaller blocks
+constexpr int kMostBlocksPerTask = 4;
+
+constexpr int kEnoughTasks = 16;    // below it, smaller tiles for the sake of the threads
+constexpr int kLeastSplitKeys = 1024;
+constexpr int kDirectTasks = 64;
+
+constexpr int RoundUp(std::int64_t n, int to) { return static_cast<int>((n + to - 1) / to * to); }
+constexpr std::int64_t CeilDiv(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
+
+}  // namespace
+
+AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kernels) {
+  AttentionPlan plan{};
+  plan.padded_dim = RoundUp(s.value_dim, kernels.panel);
+  plan.block_keys = RoundUp(std::clamp(s.keys, 1, kBlockKeys), kernels.panel);
+  const std::int64_t group = s.kv_heads > 0 ? s.heads / s.kv_heads : 0;
+  const std::int64_t group_rows = group * s.queries;
+  const std::int64_t kv_heads = std::int64_t{s.batch} * s.kv_heads;
+  plan.direct = group_rows <= kDirectRows;
+
+  if (plan.direct) {
+    plan.block_rows = static_cast<int>(std::max<std::int64_t>(group_rows, 1));
+    plan.task_rows = plan.block_rows;
+    plan.row_tasks = 1;
+    const std::int64_t wanted = CeilDiv(kDirectTasks, std::max<std::int64_t>(kv_heads, 1));
+    plan.splits = static_cast<int>(std::clamp<std::int64_t>(s.keys / kLeastSplitKeys, 1, wanted));
+    plan.split_keys = RoundUp(CeilDiv(std::max(s.keys, 1), plan.splits), plan.block_keys);
+    plan.splits = static_cast<int>(CeilDiv(std::max(s.keys, 1), plan.split_keys));
+    plan.chunk_keys = plan.split_keys;
+    plan.tasks = group_rows > 0 ? kv_heads * plan.splits : 0;
+    return plan;
+  }
+
+  const std::int64_t heads = std::int64_t{s.batch} * s.heads;
+  // Multiples of the row tile that leave as little remainder as may be.
+  int block_rows = std::min(RoundUp(s.queries, kernels.row_tile), RoundUp(kBlockRows, kernels.row_tile));
+  while (heads * CeilDiv(s.queries, block_rows) < kEnoughTasks && block_rows > 2 * kernels.row_tile) {
+    block_rows = RoundUp(block_rows / 2, kernels.row_tile);
+  }
+  plan.block_rows = block_rows;
+
+  const double row_flops = 2.0 * std::max(s.keys, 1) * (double(s.head_dim) + s.value_dim);
+  int blocks = static_cast<int>(std::clamp(kTaskFlops / (row_flops * block_rows), 1.0, double(kMostBlocksPerTask)));
+  while (blocks > 1 && heads * CeilDiv(s.queries, blocks * block_rows) < kEnoughTasks) --blocks;
+  while (row_flops * plan.block_rows > kMostTaskFlops && plan.block_rows > 2 * kernels.row_tile) {
+    plan.block_rows = RoundUp(plan.block_rows / 2, kernels.row_tile);
+  }
+  plan.task_rows = blocks * plan.block_rows;
+  plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.task_rows));
+
+  const std::int64_t key_bytes = std::int64_t{4} * (std::int64_t{s.head_dim} + plan.padded_dim);
+  const std::int64_t fitting = std::max<std::int64_t>(kChunkBytes / std::max<std::int64_t>(key_bytes, 1), 1);
+  const std::int64_t chunk = std::min<std::int64_t>(fitting, std::max(s.keys, 1));
+  plan.chunk_keys = chunk == std::max(s.keys, 1) ? RoundUp(chunk, plan.block_keys)
+                                                 : std::max<int>(static_cast<int>(chunk / plan.block_keys), 1) *
+                                                       plan.block_keys;
+  plan.splits = 1;
+  plan.split_keys = plan.chunk_keys;
+  plan.tasks = heads * plan.row_tasks;
+  return plan;
+}
+
+}  // namespace headwise

@@ -1,0 +1,139 @@
+// Attention driver: see score_tile.h.
+#include "attention/score_tile.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace headwise {
+namespace {
+
+struct MaskSummary {
+  bool any = false;
+  bool all = true;
+  void Add(const std::uint8_t* bytes, std::int32_t count) {
+    bool none_here = true;
+    bool all_here = true;
+    for (std::int32_t i = 0; i < count; ++i) {
+      none_here &= bytes[i] == 0;
+      all_here &= bytes[i] != 0;
+    }
+    any |= !none_here;
+    all &= all_here;
+  }
+};
+
+const std::uint8_t* MaskRow(const AttentionArgs& args, const ScoreTile& tile, std::int32_t row) {
+  const BroadcastStrides& s = args.mask_strides;
+  return args.mask + std::int64_t{tile.batch} * s.batch + std::int64_t{tile.head} * s.head +
+         std::int64_t{row} * s.row + std::int64_t{tile.key} * s.column;
+}
+
+const std::uint8_t* PaddingRow(const AttentionArgs& args, const ScoreTile& tile) {
+  return args.key_padding_mask + std::int64_t{tile.batch} * args.keys + tile.key;
+}
+
+MaskSummary SummarizeMask(const AttentionArgs& args, const ScoreTile& tile) {
+  MaskSummary summary;
+  const std::int32_t columns = args.mask_strides.column == 0 ? 1 : tile.keys;
+  const std::int32_t rows = args.mask_strides.row == 0 ? 1 : tile.rows;
+  for (std::int32_t r = 0; r < rows; ++r) {
+    summary.Add(MaskRow(args, tile, tile.row + r), columns);
+    if (summary.any && !summary.all) break;
+  }
+  return summary;
+}
+
+void CopyRow(const AttentionCall& call, const ScoreTile& tile, std::int32_t r) {
+  call.kernels->scale(tile.scores + r * tile.ld, tile.keys, call.unit,
+                      call.Scores(tile.batch, tile.head, tile.row + r) + tile.key);
+}
+
+void FillRow(float* to, std::int32_t count) { std::fill(to, to + count, -std::numeric_limits<float>::infinity()); }
+
+}  // namespace
+
+TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile) {
+  const AttentionArgs& args = call.args;
+  const std::int32_t last_row = tile.row + tile.rows;
+  const std::int32_t last_key = tile.key + tile.keys;
+  const KeyRange some = visibility.Union(tile.row, last_row);
+  if (some.empty() || tile.key >= some.end || last_key <= some.begin) return TileMasks::kHidden;
+  const KeyRange every = visibility.Intersection(tile.row, last_row);
+  bool open = tile.key >= every.begin && last_key <= every.end;
+  if (args.key_padding_mask != nullptr) {
+    MaskSummary padding;
+    padding.Add(PaddingRow(args, tile), tile.keys);
+    if (!padding.any) return TileMasks::kHidden;
+    open &= padding.all;
+  }
+  if (args.mask != nullptr) {
+    const MaskSummary mask = SummarizeMask(args, tile);
+    if (!mask.any) return TileMasks::kHidden;
+    open &= mask.all;
+  }
+  return open ? TileMasks::kOpen : TileMasks::kPartial;
+}
+
+void FinishScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks) {
+  const AttentionArgs& args = call.args;
+  const kernels::KernelTable& kernels = *call.kernels;
+  const bool plain = call.log2_units && masks == TileMasks::kOpen && tile.width == tile.keys &&
+                     args.score_stage == ScoreStage::kNone && args.weights == nullptr;
+  if (plain) return;
+
+  for (std::int32_t r = 0; r < tile.rows; ++r) {
+    float* s = tile.scores + r * tile.ld;
+    const std::int32_t row = tile.row + r;
+    if (args.score_stage == ScoreStage::kRaw) CopyRow(call, tile, r);
+    if (args.softcap > 0.0F) kernels.softcap(s, tile.width, args.softcap);
+    if (args.score_stage == ScoreStage::kSoftcapped) CopyRow(call, tile, r);
+    if (args.bias != nullptr) {
+      const BroadcastStrides& b = args.bias_strides;
+      kernels.add_bias(s, tile.keys,
+                       args.bias + std::int64_t{tile.batch} * b.batch + std::int64_t{tile.head} * b.head +
+                           std::int64_t{row} * b.row + std::int64_t{tile.key} * b.column,
+                       b.column);
+    }
+    if (args.alibi_slopes != nullptr) {
+      kernels.add_alibi(s, tile.keys, args.alibi_slopes[tile.head],
+                        static_cast<float>(visibility.Position(row) - tile.key));
+    }
+    if (masks == TileMasks::kPartial) {
+      if (args.mask != nullptr) kernels.mask(s, tile.keys, MaskRow(args, tile, row), args.mask_strides.column);
+      if (args.key_padding_mask != nullptr) kernels.mask(s, tile.keys, PaddingRow(args, tile), 1);
+      const KeyRange range = visibility.Row(row);
+      const std::int32_t begin = std::clamp(range.begin - tile.key, 0, tile.keys);
+      const std::int32_t end = std::clamp(range.end - tile.key, begin, tile.keys);
+      kernels.hide(s, 0, begin);
+      kernels.hide(s, end, tile.keys);
+    }
+    kernels.hide(s, tile.keys, tile.width);
+    if (args.score_stage == ScoreStage::kMasked) CopyRow(call, tile, r);
+    // In the tile's units, normalised when the row is finished.
+    if (float* weights = call.Weights(tile.batch, tile.head, row)) {
+      std::memcpy(weights + tile.key, s, sizeof(float) * static_cast<std::size_t>(tile.keys));
+    }
+  }
+}
+
+bool ScoresNeedProducts(const AttentionCall& call) {
+  return call.args.score_stage == ScoreStage::kRaw || call.args.score_stage == ScoreStage::kSoftcapped;
+}
+
+void FinishHiddenTile(const AttentionCall& call, const ScoreTile& tile) {
+  const AttentionArgs& args = call.args;
+  if (args.score_stage == ScoreStage::kNone && args.weights == nullptr) return;
+  for (std::int32_t r = 0; r < tile.rows; ++r) {
+    const std::int32_t row = tile.row + r;
+    if (args.score_stage == ScoreStage::kSoftcapped && args.softcap > 0.0F) {
+      call.kernels->softcap(tile.scores + r * tile.ld, tile.width, args.softcap);
+    }
+    if (ScoresNeedProducts(call)) CopyRow(call, tile, r);
+    if (args.score_stage == ScoreStage::kMasked) {
+      FillRow(call.Scores(tile.batch, tile.head, row) + tile.key, tile.keys);
+    }
+    if (float* weights = call.Weights(tile.batch, tile.head, row)) FillRow(weights + tile.key, tile.keys);
+  }
+}
+
+}  // namespace headwise

@@ -1,0 +1,28 @@
+// Attention driver: the tasks of a call. Each is a TaskFunction whose context is the AttentionCall.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/call.h"
+
+namespace headwise {
+
+// Some rows of one head against all keys, packed block by block.
+void TiledTask(void* call, std::int64_t index, int thread);
+
+// All rows of one key/value head against one split of the keys, where they lie. With several splits the states go to
+// call.partials, and MergeTask joins those of one key/value head.
+void DirectTask(void* call, std::int64_t index, int thread);
+void MergeTask(void* call, std::int64_t index, int thread);
+
+// Floats of call.partials.
+std::uint64_t PartialFloats(const AttentionPlan& plan, std::int64_t kv_heads);
+
+// Shared by both: the sum of a row's partial sums, lane by lane in ascending order.
+inline float SumLanes(const float* sums, int lanes) {
+  float total = 0.0F;
+  for (int i = 0; i < lanes; ++i) total += sums[i];
+  return total;
+}
+
+}  // namespace headwise

@@ -1,0 +1,195 @@
+// Attention driver: rows of one head in blocks against packed keys and values. Start reading at TiledTask.
+#include <algorithm>
+#include <cmath>
+
+#include "attention/finish_row.h"
+#include "attention/score_tile.h"
+#include "attention/tasks.h"
+
+namespace headwise {
+namespace {
+
+enum BlockState : std::uint8_t { kAbsent = 0, kFinite = 1, kPoisoned = 2 };
+
+class TiledRun {
+ public:
+  TiledRun(const AttentionCall& call, std::int64_t index, int thread)
+      : call_(call),
+        plan_(call.plan),
+        scratch_(call.plan, call.args.head_dim, call.kernels->lanes, call.Scratch(thread)),
+        batch_(static_cast<std::int32_t>(index / plan_.row_tasks / call.args.heads)),
+        head_(static_cast<std::int32_t>(index / plan_.row_tasks % call.args.heads)),
+        kv_head_(head_ / call.group()),
+        visibility_(call.args, batch_) {
+    const auto row_task = static_cast<std::int32_t>(plan_.row_tasks - 1 - index % plan_.row_tasks);
+    first_row_ = row_task * plan_.task_rows;
+    last_row_ = std::min(first_row_ + plan_.task_rows, call.args.queries);
+  }
+
+  void Run() {
+    StartStates();
+    const std::int32_t keys = call_.args.keys;
+    for (std::int32_t chunk = 0; chunk < keys; chunk += plan_.chunk_keys) {
+      OpenChunk(chunk);
+      const std::int32_t chunk_end = std::min(chunk + plan_.chunk_keys, keys);
+      for (std::int32_t row = first_row_; row < last_row_; row += plan_.block_rows) {
+        RunRows(row, std::min(row + plan_.block_rows, last_row_), chunk, chunk_end);
+      }
+    }
+    for (std::int32_t row = first_row_; row < last_row_; ++row) {
+      const RowStates state = StatesOf(row);
+      FinishRow(call_, batch_, head_, row, *state.max, SumLanes(state.sums, call_.kernels->lanes), state.acc);
+    }
+  }
+
+ private:
+  RowStates StatesOf(std::int32_t row) const {
+    const std::int64_t at = row - first_row_;
+    return {scratch_.rows.max + at, scratch_.rows.sums + at * call_.kernels->lanes, scratch_.rows.rescale + at,
+            scratch_.rows.acc + at * plan_.padded_dim};
+  }
+
+  void StartStates() {
+    const std::int64_t rows = last_row_ - first_row_;
+    std::fill_n(scratch_.rows.max, rows, std::numeric_limits<float>::lowest());
+    std::fill_n(scratch_.rows.sums, rows * call_.kernels->lanes, 0.0F);
+    std::fill_n(scratch_.rows.acc, rows * plan_.padded_dim, 0.0F);
+  }
+
+  // Forgets packed blocks unless they are of this very head and chunk.
+  void OpenChunk(std::int32_t chunk) {
+    const std::int64_t chunks = (call_.args.keys + plan_.chunk_keys - 1) / plan_.chunk_keys;
+    const std::int64_t id =
+        (std::int64_t{batch_} * call_.args.kv_heads + kv_head_) * chunks + chunk / plan_.chunk_keys + 1;
+    if (scratch_.header->head_chunk == id) return;
+    scratch_.header->head_chunk = id;
+    std::fill_n(scratch_.block_state, plan_.chunk_keys / plan_.block_keys, kAbsent);
+  }
+
+  float* PackedKeys(std::int32_t block) const {
+    return scratch_.keys + std::int64_t{block} * plan_.block_keys * call_.args.head_dim;
+  }
+  float* PackedValues(std::int32_t block) const {
+    return scratch_.values + std::int64_t{block} * plan_.block_keys * plan_.padded_dim;
+  }
+  // Packed values of a block: panels of block_keys rows.
+  std::int64_t ValuePanel() const { return std::int64_t{plan_.block_keys} * call_.kernels->panel; }
+
+  BlockState Pack(std::int32_t block, std::int32_t key, std::int32_t keys) {
+    std::uint8_t& state = scratch_.block_state[block];
+    if (state == kAbsent) {
+      const AttentionArgs& args = call_.args;
+      call_.kernels->pack_transposed(call_.Key(batch_, kv_head_, key), args.k_strides.row, keys, args.head_dim,
+                                     PackedKeys(block));
+      const bool poisoned = call_.kernels->pack_columns(call_.Value(batch_, kv_head_, key), args.v_strides.row, keys,
+                                                        args.value_dim, PackedValues(block), ValuePanel());
+      if (poisoned) {
+        call_.kernels->sanitize(PackedValues(block), std::int64_t{plan_.block_keys} * plan_.padded_dim);
+      }
+      state = poisoned ? kPoisoned : kFinite;
+    }
+    return static_cast<BlockState>(state);
+  }
+
+  void RunRows(std::int32_t row, std::int32_t row_end, std::int32_t chunk, std::int32_t chunk_end) {
+    const AttentionArgs& args = call_.args;
+    const std::int32_t rows = row_end - row;
+    bool queries_ready = false;
+    for (std::int32_t key = chunk; key < chunk_end; key += plan_.block_keys) {
+      const std::int32_t keys = std::min(plan_.block_keys, chunk_end - key);
+      const int panel = call_.kernels->panel;
+      const std::int32_t width = (keys + panel - 1) / panel * panel;
+      const ScoreTile tile{batch_, head_, row, rows, key, keys, width, scratch_.scores, plan_.block_keys};
+      const TileMasks masks = ClassifyTile(call_, visibility_, tile);
+      if (masks == TileMasks::kHidden && !ScoresNeedProducts(call_)) {
+        FinishHiddenTile(call_, tile);
+        continue;
+      }
+      if (!queries_ready) {
+        call_.kernels->scale_rows(call_.Query(batch_, head_, row), args.q_strides.row, rows, args.head_dim,
+                                  call_.query_scale, scratch_.queries);
+        queries_ready = true;
+      }
+      const std::int32_t block = (key - chunk) / plan_.block_keys;
+      const BlockState state = Pack(block, key, keys);
+      Products(tile, block);
+      if (masks == TileMasks::kHidden) {
+        FinishHiddenTile(call_, tile);
+        continue;
+      }
+      FinishScores(call_, visibility_, tile, masks);
+      Accumulate(tile, block, state);
+    }
+  }
+
+  void Products(const ScoreTile& tile, std::int32_t block) {
+    const std::int32_t dim = call_.args.head_dim;
+    const float* keys = PackedKeys(block);
+    for (std::int32_t column = 0; column < tile.width; column += call_.kernels->panel) {
+      const float* panel = keys + std::int64_t{column} * dim;
+      float* scores = tile.scores + column;
+      if (call_.additive == nullptr) {
+        call_.kernels->gemm_store(tile.rows, scratch_.queries, dim, panel, dim, scores, tile.ld, nullptr);
+      } else {
+        call_.kernels->additive_scores(tile.rows, scratch_.queries, dim, panel, dim,
+                                       call_.additive + std::int64_t{head_} * dim, scores, tile.ld);
+      }
+    }
+  }
+
+  void Accumulate(const ScoreTile& tile, std::int32_t block, BlockState state) {
+    const kernels::KernelTable& kernels = *call_.kernels;
+    const RowStates rows = StatesOf(tile.row);
+    if (state == kPoisoned) {
+      for (std::int32_t r = 0; r < tile.rows; ++r) {
+        kernels.visible(tile.scores + r * tile.ld, tile.keys, scratch_.visible + r * tile.ld);
+      }
+    }
+    const bool rescaled = (call_.log2_units ? kernels.softmax_log2 : kernels.softmax_natural)(
+        tile.rows, tile.width, tile.scores, tile.ld, rows.max, rows.sums, rows.rescale);
+    if (call_.args.dropout_rate > 0.0F) {
+      const kernels::Dropout dropout = call_.dropout();
+      for (std::int32_t r = 0; r < tile.rows; ++r) {
+        dropout.Apply(tile.scores + r * tile.ld, tile.keys, batch_, head_, tile.row + r, tile.key);
+      }
+    }
+    const kernels::GemmFunction product = rescaled ? kernels.gemm_rescale : kernels.gemm_add;
+    const float* values = PackedValues(block);
+    for (std::int32_t column = 0; column < plan_.padded_dim; column += kernels.panel, values += ValuePanel()) {
+      product(tile.rows, tile.scores, tile.ld, values, tile.keys, rows.acc + column, plan_.padded_dim, rows.rescale);
+    }
+    if (state == kPoisoned) AddPoison(tile, rows);
+  }
+
+  // The packed copy holds 0 for NaN and infinities; here they reach the rows that may see them, and no others.
+  void AddPoison(const ScoreTile& tile, const RowStates& rows) {
+    for (std::int32_t j = 0; j < tile.keys; ++j) {
+      const float* value = call_.Value(batch_, kv_head_, tile.key + j);
+      for (std::int32_t c = 0; c < call_.args.value_dim; ++c) {
+        if (std::isfinite(value[c])) continue;
+        for (std::int32_t r = 0; r < tile.rows; ++r) {
+          if (scratch_.visible[r * tile.ld + j] == 0) continue;
+          rows.acc[std::int64_t{r} * plan_.padded_dim + c] += tile.scores[r * tile.ld + j] * value[c];
+        }
+      }
+    }
+  }
+
+  const AttentionCall& call_;
+  const AttentionPlan& plan_;
+  const AttentionScratch scratch_;
+  const std::int32_t batch_;
+  const std::int32_t head_;
+  const std::int32_t kv_head_;
+  const Visibility visibility_;
+  std::int32_t first_row_;
+  std::int32_t last_row_;
+};
+
+}  // namespace
+
+void TiledTask(void* call, std::int64_t index, int thread) {
+  TiledRun(*static_cast<const AttentionCall*>(call), index, thread).Run();
+}
+
+}  // namespace headwise
