@@ -26,8 +26,10 @@ target_link_options(module PRIVATE
   -lembind -fno-rtti -fno-exceptions
   # A factory function in an ES module: several engines may live side by side, and bundlers can follow its imports.
   -sMODULARIZE -sEXPORT_ES6 -sEXPORT_NAME=createHeadwise
-  # Pages, workers (ours and the pool's), and Node, Deno and Bun, which take Node's path.
-  -sENVIRONMENT=web,worker,node
+  # Without 'node' on purpose: the package starts the pool's workers and reads the files itself (web/src/wasm/threads.ts), by
+  # feature and not by host, so the glue has no import of node: modules, no top-level await, and works in any bundler,
+  # under require() and in a service worker.
+  -sENVIRONMENT=web,worker
   # The heap grows on demand up to what a 32-bit address reaches. TypeScript makes the memory, with the user's ceiling as
   # its maximum, and passes it in as `wasmMemory`; with threads the memory is an import in any case.
   -sIMPORTED_MEMORY -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB
@@ -39,9 +41,9 @@ target_link_options(module PRIVATE
   -sABORTING_MALLOC=0
   # Few, large blocks: the small allocator does, at a third of the size of dlmalloc.
   -sMALLOC=emmalloc
-  # The pool's workers are loaded before the factory resolves, as many as TypeScript asks for: a thread started later
-  # would need the event loop to turn while the caller is inside a synchronous call.
-  "-sPTHREAD_POOL_SIZE=Module['poolSize']"
+  # The glue starts no worker: the package does, with a deadline, before the core makes its threads (a thread started later
+  # would need the event loop to turn while the caller is inside a synchronous call).
+  -sPTHREAD_POOL_SIZE=0
   # One thread more than that is an error (EAGAIN), never a deadlock.
   -sPTHREAD_POOL_SIZE_STRICT=2
   # Page policies (CSP) often forbid eval and new Function; embind does without.
@@ -52,14 +54,17 @@ target_link_options(module PRIVATE
   -sEXIT_RUNTIME=0
   # The core opens no files. (printf would drag a file system in; it has none.)
   -sFILESYSTEM=0
+  # Neither GL nor audio nor HTML events: their libraries are not looked for, nor built on a fresh toolchain.
+  -sAUTO_NATIVE_LIBRARIES=0
   # Every engine in question has TextDecoder: no fallback decoder in the glue.
   -sTEXTDECODER=2
   # Nothing prints messages for the sake of old browsers or old Nodes: these have everything that the module needs.
   -sMIN_NODE_VERSION=200000 -sMIN_SAFARI_VERSION=160400 -sMIN_FIREFOX_VERSION=114 -sMIN_CHROME_VERSION=91
   # What TypeScript may hand to the factory, and nothing else.
-  -sINCOMING_MODULE_JS_API=wasmMemory,wasmBinary,instantiateWasm,locateFile,mainScriptUrlOrBlob,print,printErr,onAbort
-  # Nothing of the runtime is exported besides embind's functions: views of the heap are made by TypeScript from its memory.
-  "-sEXPORTED_RUNTIME_METHODS=[]"
+  -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm,print,printErr,onAbort
+  # PThread is where the package puts the workers that it started, and ends them. Nothing else of the runtime is exported
+  # besides embind's functions: views of the heap are made by TypeScript from its memory.
+  -sEXPORTED_RUNTIME_METHODS=PThread
   --no-entry
   # Growing shared memory slows JavaScript that holds views of it; ours takes a view anew for each copy.
   -Wno-pthreads-mem-growth)

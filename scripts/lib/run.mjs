@@ -1,0 +1,47 @@
+// Scripts: starts programs. No shell in between; a child gets no standard input.
+import { spawn, spawnSync } from 'node:child_process';
+
+import { Failure } from './log.mjs';
+
+/**
+ * Runs a program to its end.
+ * @param {string} command
+ * @param {string[]} args
+ * @param {{ cwd?: string, env?: object, echo?: boolean, allowFailure?: boolean }} [options]
+ *   echo: pass its output on while it runs (default true); allowFailure: return instead of throwing.
+ * @returns {Promise<{ code: number, output: string }>} exit code, and both streams as they came
+ */
+export function run(command, args, options = {}) {
+  const { cwd, env, echo = true, allowFailure = false } = options;
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    const take = (stream) => (chunk) => {
+      output += chunk;
+      if (echo) stream.write(chunk);
+    };
+    child.stdout.setEncoding('utf8').on('data', take(process.stdout));
+    child.stderr.setEncoding('utf8').on('data', take(process.stderr));
+    child.on('error', (error) => {
+      if (allowFailure) resolve({ code: 127, output: String(error) });
+      else reject(new Failure(`cannot start ${command}: ${error.message}`));
+    });
+    child.on('close', (code, signal) => {
+      const result = { code: code ?? 128, output };
+      if (result.code === 0 || allowFailure) return resolve(result);
+      if (!echo) process.stderr.write(output);
+      reject(new Failure(`${[command, ...args].join(' ')} ended with ${signal ?? `code ${code}`}`));
+    });
+  });
+}
+
+/** What a short program prints, trimmed; null when it is not there or fails. */
+export function ask(command, args, options = {}) {
+  const result = spawnSync(command, args, { encoding: 'utf8', ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  return result.status === 0 ? result.stdout.trim() : null;
+}
+
+/** Is there a program of this name on the PATH? */
+export function has(command) {
+  return ask('sh', ['-c', 'command -v "$1"', 'sh', command]) !== null;
+}
