@@ -1,0 +1,88 @@
+// Tests: other projects' cases for their attention operators, read from outside the repository. Every case is either
+// run or named in the summary with the reason why this version does not cover it.
+
+import { createEngine } from 'headwise';
+import { expectClose } from './compare.js';
+import { runOnnxAttention } from './conformance/onnx.js';
+import {
+  runAttention,
+  runGroupQueryAttention,
+  runMultiHeadAttention,
+} from './conformance/onnxruntime.js';
+import { conformanceFolder, readCases } from './conformance/read.js';
+import { float16Data, otherFloat32 } from './tolerances.js';
+
+const runners = {
+  'onnx Attention': runOnnxAttention,
+  'literals Attention': runOnnxAttention,
+  'onnxruntime MultiHeadAttention': runMultiHeadAttention,
+  'onnxruntime Attention': runAttention,
+  'onnxruntime GroupQueryAttention': runGroupQueryAttention,
+};
+
+const notCovered = {
+  LayerNormalization: 'layer normalisation comes with the transformer blocks',
+  RMSNormalization: 'RMS normalisation comes with the transformer blocks',
+  RotaryEmbedding: 'rotary embedding is an option of the layer, without an entry of its own yet',
+  Gelu: 'feed-forward blocks come with the transformer blocks',
+  Softmax: 'softmax has no entry of its own',
+  'Transformer encoder': 'encoder and decoder stacks come with the transformer blocks',
+  'Transformer decoder': 'encoder and decoder stacks come with the transformer blocks',
+};
+
+function toleranceOf({ outputs, atol, suggested_atol: suggested }, slot) {
+  const base = outputs[slot].dtype === 'float16' ? float16Data : otherFloat32;
+  return { ...base, absolute: Math.max(base.absolute, atol ?? suggested ?? 0) };
+}
+
+const folder = conformanceFolder();
+
+if (!folder) {
+  test.skip('conformance: no cases here; HEADWISE_CONFORMANCE names their folder', () => {});
+  process.stderr.write(
+    'conformance skipped: set HEADWISE_CONFORMANCE to the folder of the cases\n',
+  );
+} else {
+  const cases = readCases(folder);
+  const reasonOf = ({ op, quirk }) => quirk ?? notCovered[op];
+  const covered = cases.filter((c) => reasonOf(c) === undefined);
+  const left = cases.filter((c) => reasonOf(c) !== undefined);
+  let engine;
+  let ran = 0;
+
+  beforeAll(async () => {
+    engine = await createEngine({ backend: 'wasm', threads: 2 });
+  });
+
+  afterAll(() => {
+    engine.dispose();
+    const reasons = groupBy(left, reasonOf);
+    const lines = [...reasons].map(
+      ([reason, list]) =>
+        `  ${list.length} not run: ${reason}\n    ${list.map((c) => c.name).join(' ')}`,
+    );
+    process.stderr.write(`conformance: ${ran} of ${cases.length} cases ran\n${lines.join('\n')}\n`);
+  });
+
+  test('there are cases, and none is of an unknown kind', () => {
+    expect(covered.length).toBeGreaterThan(0);
+    const unknown = covered.filter(({ group, op }) => !runners[`${group} ${op}`]);
+    expect(unknown.map(({ name, op }) => `${name}: ${op}`)).toEqual([]);
+  });
+
+  test.each(covered)('$name', async (conformance) => {
+    const results = await runners[`${conformance.group} ${conformance.op}`](engine, conformance);
+    for (const [slot, expected] of Object.entries(conformance.outputs)) {
+      expect(results[slot].shape).toEqual(expected.shape);
+      expectClose(results[slot], expected, toleranceOf(conformance, slot), `output ${slot}`);
+    }
+    ran++;
+  });
+}
+
+/** As Map.groupBy, which Node 20 lacks. */
+function groupBy(list, keyOf) {
+  const groups = new Map();
+  for (const item of list) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+  return groups;
+}

@@ -1,0 +1,81 @@
+// Conformance: finds other projects' cases and decodes them. They are not part of this repository: HEADWISE_CONFORMANCE
+// names their folder, else it is shared/conformance beside the checkout.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const beside = fileURLToPath(new URL('../../../../shared/conformance', import.meta.url));
+
+/** The folder, or undefined where there is none. A folder that was named and isn't there is an error. */
+export function conformanceFolder() {
+  const named = process.env.HEADWISE_CONFORMANCE;
+  if (named) {
+    if (!existsSync(named))
+      throw new Error(`HEADWISE_CONFORMANCE names ${named}, which does not exist`);
+    return named;
+  }
+  return existsSync(beside) ? beside : undefined;
+}
+
+/** IEEE 754 binary16 to a number. */
+export function fromFloat16(bits) {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return exponent === 0
+    ? sign * fraction * 2 ** -24
+    : sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}
+
+const readers = {
+  float32: [4, (view, at) => view.getFloat32(at, true), Float32Array],
+  float16: [2, (view, at) => fromFloat16(view.getUint16(at, true)), Float32Array],
+  int64: [8, (view, at) => Number(view.getBigInt64(at, true)), Array],
+  int32: [4, (view, at) => view.getInt32(at, true), Array],
+  bool: [1, (view, at) => view.getUint8(at), Uint8Array],
+};
+
+function readTensor(folder, { dtype, shape, file }) {
+  const reader = readers[dtype];
+  if (!reader) throw new Error(`${file}: unknown dtype ${dtype}`);
+  const [size, read, Type] = reader;
+  const bytes = readFileSync(join(folder, file));
+  const count = shape.reduce((a, b) => a * b, 1);
+  if (bytes.length !== count * size)
+    throw new Error(`${file}: ${bytes.length} bytes for ${shape} of ${dtype}`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return { data: Type.from({ length: count }, (_, i) => read(view, i * size)), shape, dtype };
+}
+
+function readCase(root, group, folder) {
+  const path = join(root, group, folder);
+  const found = JSON.parse(readFileSync(join(path, 'case.json'), 'utf8'));
+  const bySlot = (list) => Object.fromEntries(list.map((t) => [t.slot, readTensor(path, t)]));
+  return {
+    ...found,
+    name: `${group}/${folder}`,
+    group,
+    inputs: bySlot(found.inputs),
+    outputs: bySlot(found.outputs),
+  };
+}
+
+/** Every case below the folder, in order of name. What is in one file (pytorch) comes as a case with an op alone. */
+export function readCases(root) {
+  const groups = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return groups.flatMap(({ name: group }) =>
+    readdirSync(join(root, group), { withFileTypes: true }).flatMap((entry) => {
+      if (entry.isDirectory()) return [readCase(root, group, entry.name)];
+      if (!entry.name.endsWith('.json')) return []; // the licences
+      const { cases } = JSON.parse(readFileSync(join(root, group, entry.name), 'utf8'));
+      return cases.map((c) => ({
+        ...c,
+        op: `Transformer ${c.kind}`,
+        name: `${group}/${c.name}`,
+        group,
+      }));
+    }),
+  );
+}

@@ -1,0 +1,17 @@
+// Tests: every tolerance of the JavaScript suite, each with its reason. Loosening one is a reviewed change.
+// `{ absolute, relative }`: |actual - expected| <= absolute + relative * |expected|.
+
+/** Numbers that can be worked out by hand: a handful of float32 roundings, the exponential's included. */
+export const byHand = { absolute: 1e-5, relative: 0 };
+
+/** Other float32 implementations of the same formula (TensorFlow, PyTorch): only the order of the sums differs. */
+export const otherFloat32 = { absolute: 1e-5, relative: 1e-5 };
+
+/** Data rounded to float16 (11 bits): half a unit in the last place of numbers near 1 is 4.9e-4. */
+export const float16Data = { absolute: 1e-3, relative: 1e-3 };
+
+/** The two WebAssembly builds: a fused multiply-add rounds once where the other rounds twice. */
+export const betweenVariants = { absolute: 1e-6, relative: 1e-6 };
+
+/** 20,000 fair draws: 0.01 is 2.8 standard deviations (0.5 / sqrt(20,000) = 0.0035), and the seed is fixed. */
+export const meanOfDraws = 0.01;
