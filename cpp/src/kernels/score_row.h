@@ -35,12 +35,13 @@ struct ScoreRow {
     }
   }
 
-  // s <- s - slope * |distance - i|, where `distance` is that of the first key: i + offset - j.
+  // s <- s - slope * |distance - i|, where `distance` is that of the first key: i + offset - j. What a bias hid stays so.
   static void AddAlibi(float* s, int keys, float slope, float distance) {
     for (int i = 0; i < keys; ++i) {
       const float d = distance - static_cast<float>(i);
       const float sum = s[i] - slope * (d < 0.0F ? -d : d);
-      s[i] = sum < kLowestScore ? kLowestScore : sum;
+      const float kept = sum < kLowestScore ? kLowestScore : sum;
+      s[i] = s[i] == kHidden ? kHidden : kept;
     }
   }
 

@@ -5,10 +5,16 @@
 #include <cstdlib>
 
 namespace headwise {
+namespace {
+
+// Beyond what any machine grants; allocators differ in how they take such a wish.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 39;
+
+}  // namespace
 
 void* AllocateAligned(std::uint64_t bytes) {
   const std::uint64_t rounded = AlignUp(bytes == 0 ? 1 : bytes);
-  if (rounded > static_cast<std::uint64_t>(PTRDIFF_MAX)) return nullptr;
+  if (rounded > kMostBytes || rounded > static_cast<std::uint64_t>(PTRDIFF_MAX)) return nullptr;
   return std::aligned_alloc(kAlignment, static_cast<std::size_t>(rounded));
 }
 

@@ -4,7 +4,6 @@
 // is ever transposed.
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <new>
 
 #include "headwise/convolution.h"
@@ -16,30 +15,10 @@
 #include "nn/cosine.h"
 #include "nn/layer_parameter.h"
 #include "nn/merge_heads.h"
+#include "nn/projected.h"
 
 namespace headwise {
 namespace {
-
-// A tensor [batch, rows, heads, size] in the call's own memory.
-struct Projected {
-  std::int32_t batch = 0;
-  std::int32_t rows = 0;
-  std::int32_t heads = 0;
-  std::int32_t size = 0;
-  float* data = nullptr;
-
-  std::int64_t vectors() const { return std::int64_t{batch} * rows * heads; }
-  std::uint64_t elements() const {
-    return CheckedMul(static_cast<std::uint64_t>(vectors()), static_cast<std::uint64_t>(size));
-  }
-  Strides strides() const { return {rows * heads * size, size, heads * size}; }
-  // Are batch * rows and the strides counted in 32 bits?
-  bool Countable() const {
-    constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
-    return std::int64_t{batch} * rows <= kMax &&
-           (rows == 0 || std::int64_t{heads} * size <= kMax / rows);  // heads * size was checked with the configuration
-  }
-};
 
 bool Missing(const void* data, std::int32_t batch, std::int32_t rows) {
   return data == nullptr && batch > 0 && rows > 0;
@@ -278,8 +257,9 @@ Status MultiHeadAttentionForward::Call::AddWeights(Job& job) {
   average.weights = OwnWeights() ? weights : a.weights;
   average.average = args.average_weights;
   if (OwnWeights() && a.weights != nullptr) {
+    if (a.weight_head_count < 0) return Status::InvalidValue("weight_heads");
     for (std::int32_t n = 0; n < a.weight_head_count; ++n) {
-      if (a.weight_heads[n] < 0 || a.weight_heads[n] >= config.heads) return Status::InvalidValue("returnWeights.heads");
+      if (a.weight_heads[n] < 0 || a.weight_heads[n] >= config.heads) return Status::InvalidValue("weight_heads");
     }
     average.selected = a.weights;
     average.selection = a.weight_heads;

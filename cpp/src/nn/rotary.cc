@@ -50,8 +50,8 @@ void TurnRows(void* context, std::int64_t index, int /*thread*/) {
       for (std::int64_t head = 0; head < args.heads; ++head) {
         const float* const x = args.x + Offset(args.x_strides, batch, head, row) + pair * pair_step;
         float* const y = args.y + Offset(args.y_strides, batch, head, row) + pair * pair_step;
-        const double a = x[0];
-        const double b = x[partner];
+        const auto a = static_cast<double>(x[0]);
+        const auto b = static_cast<double>(x[partner]);
         y[0] = static_cast<float>(a * cosine - b * sine);
         y[partner] = static_cast<float>(a * sine + b * cosine);
       }

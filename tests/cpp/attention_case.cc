@@ -1,0 +1,130 @@
+// Tests: see attention_case.h.
+#include "attention_case.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace headwise::testing {
+namespace {
+
+int Pick(RandomValues& random, std::initializer_list<int> values) {
+  return *(values.begin() + random.Integer(0, static_cast<std::int32_t>(values.size()) - 1));
+}
+bool Chance(RandomValues& random, int percent) { return random.Integer(1, 100) <= percent; }
+
+BroadcastStrides RandomBroadcast(RandomValues& random, const AttentionArgs& a, std::int64_t* count) {
+  const bool column = Chance(random, 80);
+  const bool row = Chance(random, 70);
+  const bool head = Chance(random, 50);
+  const bool batch = Chance(random, 50);
+  BroadcastStrides s;
+  std::int32_t size = 1;
+  s.column = column ? 1 : 0;
+  size *= column ? a.keys : 1;
+  s.row = row ? size : 0;
+  size *= row ? a.queries : 1;
+  s.head = head ? size : 0;
+  size *= head ? a.heads : 1;
+  s.batch = batch ? size : 0;
+  size *= batch ? a.batch : 1;
+  *count = size;
+  return s;
+}
+
+}  // namespace
+
+AttentionCase AttentionCase::Random(std::uint32_t seed) {
+  RandomValues random(seed);
+  AttentionCase c;
+  const int g = Pick(random, {1, 1, 2, 3});
+  const int h = g * Pick(random, {1, 1, 2, 4});
+  const int l = Pick(random, {1, 1, 2, 5, 7, 8, 9, 13, 30, 59, 60, 61, 67, 128});
+  const int s = Pick(random, {1, 2, 3, 7, 8, 9, 31, 63, 64, 65, 127, 129, 200, 257});
+  const int d = Pick(random, {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 80});
+  const int dv = Pick(random, {1, 2, 3, 5, 8, 15, 16, 17, 33, 64, 72});
+  c.Shape(Pick(random, {1, 1, 2, 3}), h, g, l, s, d, dv);
+  c.Layout(Chance(random, 50));
+  c.Fill(random, random.Uniform(0.5F, 2.0F));
+  AttentionArgs& a = c.args;
+  if (Chance(random, 20)) a.scale = random.Uniform(-1.0F, 1.0F);
+  if (Chance(random, 20)) a.softcap = random.Uniform(0.3F, 5.0F);
+  std::int64_t count = 0;
+  if (Chance(random, 30)) {
+    a.bias_strides = RandomBroadcast(random, a, &count);
+    c.bias = random.Floats(count, -2.0F, 2.0F);
+    if (Chance(random, 50)) {
+      for (float& b : c.bias) b = Chance(random, 20) ? -std::numeric_limits<float>::infinity() : b;
+    }
+  }
+  if (Chance(random, 40)) {
+    a.mask_strides = RandomBroadcast(random, a, &count);
+    const int percent = Pick(random, {0, 10, 50, 95, 100});
+    for (std::int64_t i = 0; i < count; ++i) c.mask.push_back(Chance(random, percent) ? 1 : 0);
+  }
+  if (Chance(random, 25)) {
+    const int percent = Pick(random, {20, 80, 100});
+    for (int i = 0; i < a.batch * a.keys; ++i) c.padding.push_back(Chance(random, percent) ? 1 : 0);
+  }
+  if (Chance(random, 25)) {
+    for (int b = 0; b < a.batch; ++b) c.kv_lengths.push_back(random.Integer(0, a.keys));
+  }
+  if (Chance(random, 20)) {
+    for (int b = 0; b < a.batch; ++b) c.q_lengths.push_back(random.Integer(0, a.queries));
+  }
+  a.causal = Chance(random, 40) ? 1 : 0;
+  if (Chance(random, 25)) {
+    for (int b = 0; b < a.batch; ++b) c.offsets.push_back(random.Integer(-a.queries, a.keys));
+  }
+  if (Chance(random, 25)) {
+    a.window_left = Pick(random, {-1, 0, 1, 5, 63, 100});
+    a.window_right = Pick(random, {-1, 0, 2, 64});
+  }
+  if (Chance(random, 20)) c.alibi = random.Floats(a.heads, 0.0F, 0.5F);
+  if (Chance(random, 20)) c.sinks = random.Floats(a.heads, -2.0F, 2.0F);
+  if (Chance(random, 20)) {
+    a.dropout_rate = random.Uniform(0.05F, 0.9F);
+    a.dropout_seed_low = seed * 7919U;
+    a.dropout_seed_high = seed;
+  }
+  if (Chance(random, 10)) {
+    a.score_kind = ScoreKind::kAdditive;
+    c.additive = random.Floats(std::int64_t{a.heads} * a.head_dim);
+  }
+  c.want_weights = Chance(random, 40);
+  if (c.want_weights && Chance(random, 30)) {
+    for (int n = random.Integer(1, a.heads); n > 0; --n) c.weight_heads.push_back(random.Integer(0, a.heads - 1));
+    std::sort(c.weight_heads.begin(), c.weight_heads.end());
+    c.weight_heads.erase(std::unique(c.weight_heads.begin(), c.weight_heads.end()), c.weight_heads.end());
+  }
+  if (Chance(random, 40)) a.score_stage = static_cast<ScoreStage>(random.Integer(1, 3));
+  c.want_log_sum_exp = Chance(random, 50);
+  return c;
+}
+
+std::string AttentionCase::Describe() const {
+  std::ostringstream o;
+  const AttentionArgs& a = args;
+  o << "B" << a.batch << " H" << a.heads << " G" << a.kv_heads << " L" << a.queries << " S" << a.keys << " D"
+    << a.head_dim << " Dv" << a.value_dim << " scale " << a.scale << " softcap " << a.softcap << " causal " << a.causal
+    << " window " << a.window_left << "," << a.window_right << " bias " << bias.size() << " mask " << mask.size()
+    << " padding " << padding.size() << " kv_lengths " << kv_lengths.size() << " q_lengths " << q_lengths.size()
+    << " offsets " << offsets.size() << " alibi " << alibi.size() << " sinks " << sinks.size() << " dropout "
+    << a.dropout_rate << " additive " << additive.size() << " stage " << static_cast<int>(a.score_stage) << " weights "
+    << want_weights << " heads " << weight_heads.size();
+  return o.str();
+}
+
+double Distance(const std::vector<float>& got, const std::vector<float>& expected) {
+  if (got.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  double worst = 0.0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double x = got[i];
+    const double y = expected[i];
+    if (x == y || (std::isnan(x) && std::isnan(y) && !Guarded::Poisoned(got[i]))) continue;
+    const double distance = std::fabs(x - y) / std::max(1.0, std::fabs(y));
+    worst = std::isnan(distance) ? std::numeric_limits<double>::infinity() : std::max(worst, distance);
+  }
+  return worst;
+}
+
+}  // namespace headwise::testing

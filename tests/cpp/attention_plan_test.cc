@@ -1,0 +1,65 @@
+// Tests: the plan as plain arithmetic, without running a kernel.
+#include <gtest/gtest.h>
+
+#include "attention/plan.h"
+
+namespace headwise {
+namespace {
+
+constexpr KernelGeometry kGeometry{8, 6, 4};
+
+void ExpectCovers(const AttentionShape& s) {
+  const AttentionPlan p = PlanAttention(s, kGeometry);
+  const auto at = [&](const char* what) {
+    return ::testing::Message() << what << " of B" << s.batch << " H" << s.heads << " G" << s.kv_heads << " L"
+                                << s.queries << " S" << s.keys << " D" << s.head_dim << " Dv" << s.value_dim;
+  };
+  EXPECT_GT(p.block_keys, 0) << at("block_keys");
+  EXPECT_EQ(p.block_keys % kGeometry.panel, 0) << at("block_keys");
+  EXPECT_EQ(p.chunk_keys % p.block_keys, 0) << at("chunk_keys");
+  EXPECT_EQ(p.split_keys % p.block_keys, 0) << at("split_keys");
+  EXPECT_EQ(p.padded_dim % kGeometry.panel, 0) << at("padded_dim");
+  EXPECT_GE(p.padded_dim, s.value_dim) << at("padded_dim");
+  if (p.direct) {
+    EXPECT_GE(static_cast<std::int64_t>(p.splits) * p.split_keys, s.keys) << at("splits");
+    EXPECT_LT(static_cast<std::int64_t>(p.splits - 1) * p.split_keys, std::max(s.keys, 1)) << at("an empty split");
+  } else {
+    EXPECT_EQ(p.task_rows % p.block_rows, 0) << at("task_rows");
+    EXPECT_GE(static_cast<std::int64_t>(p.row_tasks) * p.task_rows, s.queries) << at("row_tasks");
+    EXPECT_LT(static_cast<std::int64_t>(p.row_tasks - 1) * p.task_rows, s.queries) << at("an empty task");
+  }
+}
+
+TEST(AttentionPlan, CoversEveryShape) {
+  for (const int l : {1, 2, 7, 8, 9, 59, 60, 61, 128, 1000, 16384}) {
+    for (const int s : {1, 7, 8, 63, 64, 65, 1000, 16384, 1000003}) {
+      for (const int d : {1, 3, 64, 65, 128, 8192}) {
+        for (const int group : {1, 4}) ExpectCovers({2, 2 * group, 2, l, s, d, d + 1});
+      }
+    }
+  }
+}
+
+TEST(AttentionPlan, EmptyShapesHaveNoTasks) {
+  EXPECT_EQ(PlanAttention({0, 4, 4, 8, 8, 4, 4}, kGeometry).tasks, 0);
+  EXPECT_EQ(PlanAttention({2, 0, 0, 8, 8, 4, 4}, kGeometry).tasks, 0);
+  EXPECT_EQ(PlanAttention({2, 4, 4, 0, 8, 4, 4}, kGeometry).tasks, 0);
+  // Without keys there are still rows to fill with zeros.
+  EXPECT_GT(PlanAttention({2, 4, 4, 8, 0, 4, 4}, kGeometry).tasks, 0);
+  ExpectCovers({2, 4, 4, 8, 0, 4, 4});
+}
+
+TEST(AttentionPlan, DecodingReadsKeysOnceAndSplitsThem) {
+  const AttentionPlan p = PlanAttention({1, 32, 8, 1, 16384, 128, 128}, kGeometry);
+  EXPECT_TRUE(p.direct);
+  EXPECT_EQ(p.block_rows, 4);
+  EXPECT_GE(p.tasks, 32);
+}
+
+TEST(AttentionPlan, ManyTasksForManyThreads) {
+  EXPECT_GE(PlanAttention({1, 8, 8, 1024, 1024, 64, 64}, kGeometry).tasks, 16);
+  EXPECT_GE(PlanAttention({1, 1, 1, 512, 512, 64, 64}, kGeometry).tasks, 16);
+}
+
+}  // namespace
+}  // namespace headwise
