@@ -1,0 +1,34 @@
+// Demo: the one engine of the page, what it said at its start, and how long its calls took.
+import { createEngine, type Engine } from 'headwise';
+import type { Timing } from '../../examples/lib/clock.mjs';
+import { createSignal } from './signal.ts';
+
+export type EngineState =
+  | { kind: 'starting' }
+  | { kind: 'ready'; engine: Engine }
+  | { kind: 'failed'; reason: string };
+
+export const engineState = createSignal<EngineState>({ kind: 'starting' });
+
+/** Timings of the last walk-through, in order. */
+export const walkTimings = createSignal<readonly Timing[]>([]);
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+export async function startEngine(): Promise<void> {
+  engineState.set({ kind: 'starting' });
+  try {
+    engineState.set({ kind: 'ready', engine: await createEngine() });
+  } catch (error) {
+    engineState.set({ kind: 'failed', reason: reasonOf(error) });
+  }
+}
+
+/** Calls back with the engine as soon as there is one, and with the next after a new start. */
+export function withEngine(callback: (engine: Engine) => void): void {
+  engineState.watch((state) => {
+    if (state.kind === 'ready') callback(state.engine);
+  });
+}
