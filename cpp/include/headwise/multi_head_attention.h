@@ -132,7 +132,7 @@ struct MultiHeadAttentionArgs {
 //
 // With a rotary embedding key j stands at position j, query i at i + offset, the offset being the one that causality,
 // windows and ALiBi use (causal_offsets, by default kv_length - q_length). Output rows past the end of q_lengths are 0; a
-// row that sees no key is the output bias.
+// row that sees no key is the output bias. A convolution sees every token: lengths and masks act on what it makes.
 class MultiHeadAttentionForward {
  public:
   MultiHeadAttentionForward() = default;
