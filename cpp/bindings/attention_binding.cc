@@ -17,7 +17,10 @@ struct AttentionOperation {
 bool RunCall(Address call, double budget_ms) { return At<Call>(call)->job.Run(*Pool(), budget_ms); }
 
 // At any time, done or not.
-void EndCall(Address call) { At<Call>(call)->destroy(At<Call>(call)); }
+void EndCall(Address call) {
+  At<Call>(call)->destroy(At<Call>(call));
+  --calls_in_progress;
+}
 
 }  // namespace
 

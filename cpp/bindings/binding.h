@@ -23,6 +23,9 @@ inline Address AddressOf(const void* pointer) {
 // The module's pool: made by Start, alive as long as the module. Null before.
 ThreadPool* Pool();
 
+// How many calls are begun and not ended: their slices need the threads' working memory.
+inline std::int32_t calls_in_progress = 0;
+
 // Keeps the status for StatusArgument and StatusBytes, and returns its code: 0 is success.
 std::int32_t Report(const Status& status);
 

@@ -36,6 +36,7 @@ Address Begin(Address args) {
     delete call;
     return 0;
   }
+  ++calls_in_progress;
   return AddressOf(static_cast<Call*>(call));
 }
 

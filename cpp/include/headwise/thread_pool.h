@@ -41,7 +41,7 @@ class ThreadPool {
   Status ReserveScratch(std::uint64_t bytes_per_thread);
   void* Scratch(int thread, std::uint64_t job) const;
   std::uint64_t scratch_bytes() const;
-  // Frees the working memory; the next call that needs some allocates it anew.
+  // Frees the working memory; the next call that needs some allocates it anew. Not while a call is between two slices.
   void ReleaseScratch();
 
   // A number that no two jobs of this pool share, from 1.

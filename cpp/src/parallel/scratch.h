@@ -17,20 +17,23 @@ class ScratchSet {
   ScratchSet(const ScratchSet&) = delete;
   ScratchSet& operator=(const ScratchSet&) = delete;
 
-  // All or nothing: on failure the old blocks are gone too, and the next call that needs some asks again.
+  // All or nothing: on failure the old blocks stay, since a call that is between two slices counts on them.
   Status Reserve(std::uint64_t bytes, int threads) {
     bytes = AlignUp(bytes < ThreadPool::kScratchHeader ? ThreadPool::kScratchHeader : bytes);
     if (bytes <= bytes_) return Status::Ok();
+    void* grown[ThreadPool::kMaxThreads] = {};
+    for (int i = 0; i < threads; ++i) {
+      grown[i] = AllocateAligned(bytes);
+      if (grown[i] != nullptr) continue;
+      while (i > 0) FreeAligned(grown[--i]);
+      return Status::OutOfMemory(CheckedMul(bytes, static_cast<std::uint64_t>(threads)));
+    }
     Release();
     for (int i = 0; i < threads; ++i) {
-      blocks_[i] = AllocateAligned(bytes);
-      if (blocks_[i] == nullptr) {
-        Release();
-        return Status::OutOfMemory(CheckedMul(bytes, static_cast<std::uint64_t>(threads)));
-      }
+      blocks_[i] = grown[i];
       owners_[i] = 0;
-      count_ = i + 1;
     }
+    count_ = threads;
     bytes_ = bytes;
     return Status::Ok();
   }
