@@ -59,7 +59,7 @@ target_link_options(module PRIVATE
   # Every engine in question has TextDecoder: no fallback decoder in the glue.
   -sTEXTDECODER=2
   # Nothing prints messages for the sake of old browsers or old Nodes: these have everything that the module needs.
-  -sMIN_NODE_VERSION=200000 -sMIN_SAFARI_VERSION=160400 -sMIN_FIREFOX_VERSION=114 -sMIN_CHROME_VERSION=91
+  -sMIN_SAFARI_VERSION=160400 -sMIN_FIREFOX_VERSION=114 -sMIN_CHROME_VERSION=91
   # What TypeScript may hand to the factory, and nothing else.
   -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm,print,printErr,onAbort
   # PThread is where the package puts the workers that it started, and ends them. Nothing else of the runtime is exported

@@ -32,16 +32,21 @@ Address Allocate(double bytes) { return AddressOf(AllocateAligned(static_cast<st
 
 void Release(Address block) { FreeAligned(At<void>(block)); }
 
-// Frees the threads' working memory when it holds more than `bytes`; the next call allocates what it needs.
+// Frees the threads' working memory when it holds more than `bytes` and no call is in progress; the next call allocates
+// what it needs.
 void TrimScratch(double bytes) {
-  if (static_cast<double>(pool->scratch_bytes()) > bytes) pool->ReleaseScratch();
+  if (calls_in_progress == 0 && static_cast<double>(pool->scratch_bytes()) > bytes) pool->ReleaseScratch();
 }
 
+double ScratchBytes() { return static_cast<double>(pool->scratch_bytes()); }
+
+// Everything that is allocated, the threads' working memory and JavaScript's staging included.
 double InUseBytes() { return static_cast<double>(static_cast<std::uint32_t>(mallinfo().uordblks)); }
 
 // How far the heap's end has ever been pushed: the highest use, rounded up by what lay free in between.
 double PeakBytes() { return static_cast<double>(reinterpret_cast<std::uintptr_t>(sbrk(0)) - first_break); }
 
+std::int32_t LastStatusCode() { return static_cast<std::int32_t>(last_status.code); }
 std::string StatusArgument() { return last_status.argument; }
 double StatusBytes() { return static_cast<double>(last_status.bytes_wanted); }
 
@@ -59,8 +64,10 @@ EMSCRIPTEN_BINDINGS(headwise_runtime) {
   emscripten::function("allocate", &Allocate);
   emscripten::function("release", &Release);
   emscripten::function("trimScratch", &TrimScratch);
+  emscripten::function("scratchBytes", &ScratchBytes);
   emscripten::function("inUseBytes", &InUseBytes);
   emscripten::function("peakBytes", &PeakBytes);
+  emscripten::function("statusCode", &LastStatusCode);
   emscripten::function("statusArgument", &StatusArgument);
   emscripten::function("statusBytes", &StatusBytes);
 }

@@ -1,0 +1,22 @@
+// Public: what the package exports.
+export { createEngine } from './create-engine.js';
+export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
+export { HeadwiseError, type ErrorCode } from './errors.js';
+export type { MultiHeadAttention } from './layer/multi-head-attention.js';
+export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/parameters.js';
+export type { TorchStateDict } from './layer/torch.js';
+export type { AttentionResult } from './results.js';
+export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js';
+export type { FloatData } from './validation/arrays.js';
+export type { AttentionOptions } from './validation/attention.js';
+export type {
+  BooleansLike,
+  FloatsLike,
+  IntegersLike,
+  MaskingOptions,
+  ScoreStage,
+} from './validation/attention-options.js';
+export type { EngineOptions } from './validation/engine-options.js';
+export type { MultiHeadAttentionConfig } from './validation/layer-config.js';
+export type { ForwardOptions } from './validation/layer-forward.js';
+export { version } from './version.js';

@@ -1,0 +1,142 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+// Public: the multi-head attention layer. The parameters live in the core; this object knows their shapes and a number.
+import { disposed } from '../errors.js';
+import type { LayerConfig, LayerRequest, ParameterArrays } from '../request.js';
+import { attentionResult, throwIfAborted, type AttentionResult } from '../results.js';
+import type { Tensor, TensorLike } from '../tensor.js';
+import type { FloatsLike } from '../validation/attention-options.js';
+import { readForward, type ForwardOptions } from '../validation/layer-forward.js';
+import type { Host } from '../wasm/host.js';
+import { readKeras } from './keras.js';
+import { readWeights, toWeights, type LayerWeights, type LayerWeightsLike } from './parameters.js';
+import { readTorch, toTorch, type TorchStateDict } from './torch.js';
+
+const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
+
+/** Multi-head attention (Vaswani et al., 2017): projections to heads, attention, merge, output projection. */
+export class MultiHeadAttention {
+  readonly #host: Host;
+  readonly #layer: number;
+  readonly #config: LayerConfig;
+  readonly #checkEngine: () => unknown;
+  // In a worker: settled when the layer is there, or failed to be.
+  readonly #created: Promise<unknown> | undefined;
+  #failure: unknown;
+  #disposed = false;
+
+  /** Use `engine.multiHeadAttention`. @internal */
+  constructor(host: Host, layer: number, config: LayerConfig, remote: boolean, checkEngine: () => unknown) {
+    this.#host = host;
+    this.#layer = layer;
+    this.#config = config;
+    this.#checkEngine = checkEngine;
+    const request: LayerRequest = { op: 'createLayer', layer, config };
+    if (remote) {
+      this.#created = host.run(request).catch((error: unknown) => {
+        this.#failure = error;
+      });
+    } else {
+      host.runSync(request);
+    }
+  }
+
+  #alive(): Host {
+    if (this.#disposed) throw disposed('the layer');
+    this.#checkEngine();
+    return this.#host;
+  }
+
+  // The request goes out before anything is awaited, so that calls keep their order.
+  async #run<T>(start: (host: Host) => Promise<T>): Promise<T> {
+    const running = start(this.#alive());
+    try {
+      return await running;
+    } catch (error) {
+      await this.#created;
+      throw this.#failure ?? error;
+    }
+  }
+
+  /**
+   * @param query `[B,L,E]` or `[L,E]`.
+   * @param key `[B,S,keyDim]` or `[S,keyDim]`, by default the query.
+   * @param value `[B,S,valueDim]` or `[S,valueDim]`, by default the key.
+   * @returns `output` `[B,L,outputDim]` or `[L,outputDim]`; `weights` `[B,H,L,S]` with `returnWeights`, `[B,L,S]` with
+   * `averageWeights`.
+   * @throws as `engine.attention`.
+   */
+  async forward(
+    query: TensorLike,
+    key?: TensorLike,
+    value?: TensorLike,
+    options?: ForwardOptions,
+  ): Promise<AttentionResult> {
+    this.#alive();
+    const call = readForward(this.#layer, this.#config, query, key, value, options);
+    return attentionResult(call, await this.#run((host) => host.run(call.request, call.signal)));
+  }
+
+  /** {@link MultiHeadAttention.forward}, at once. `UNSUPPORTED` where the engine lives in a worker. */
+  forwardSync(query: TensorLike, key?: TensorLike, value?: TensorLike, options?: ForwardOptions): AttentionResult {
+    const host = this.#alive();
+    const call = readForward(this.#layer, this.#config, query, key, value, options);
+    throwIfAborted(call);
+    return attentionResult(call, host.runSync(call.request));
+  }
+
+  /** All parameters, as copies: kernels `[in,heads,size]`, the output's `[heads,size,out]`. */
+  async getWeights(): Promise<LayerWeights> {
+    return toWeights(await this.#parameters(), this.#config);
+  }
+
+  /** Sets those parameters that are given, all or none; the shapes are those of `getWeights`. */
+  async setWeights(weights: LayerWeightsLike): Promise<void> {
+    this.#alive();
+    await this.#setParameters(readWeights(weights, this.#config));
+  }
+
+  /**
+   * Sets the parameters from Keras' `layer.get_weights()`: of `keras.layers.MultiHeadAttention`, or of a layer made of four
+   * Dense layers, in the order query, key, value, output, each kernel followed by its bias if it has one.
+   */
+  async loadKeras(arrays: readonly FloatsLike[]): Promise<void> {
+    this.#alive();
+    await this.#setParameters(readKeras(arrays, this.#config));
+  }
+
+  /**
+   * Sets the parameters from the state dict of `torch.nn.MultiheadAttention`, packed or separate. PyTorch's boolean masks
+   * there say what to hide: invert them for `mask` and `keyPaddingMask`.
+   */
+  async loadTorch(stateDict: TorchStateDict): Promise<void> {
+    this.#alive();
+    await this.#setParameters(readTorch(stateDict, this.#config));
+  }
+
+  /** The state dict of the `torch.nn.MultiheadAttention` with these parameters. */
+  async toTorch(): Promise<TorchStateDict<Tensor>> {
+    return toTorch(await this.#parameters(), this.#config);
+  }
+
+  /** Frees the parameters once calls in progress are done; the object is of no use afterwards. May be called again. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    // An engine that is gone has freed them already.
+    this.#host.run({ op: 'destroyLayer', layer: this.#layer }).catch(() => undefined);
+  }
+
+  /** {@link MultiHeadAttention.dispose}, for `using`. */
+  [disposeSymbol](): void {
+    this.dispose();
+  }
+
+  async #parameters(): Promise<ParameterArrays> {
+    const response = await this.#run((host) => host.run({ op: 'getParameters', layer: this.#layer }));
+    return response.parameters as ParameterArrays;
+  }
+
+  async #setParameters(parameters: ParameterArrays): Promise<void> {
+    await this.#run((host) => host.run({ op: 'setParameters', layer: this.#layer, parameters }));
+  }
+}

@@ -1,0 +1,146 @@
+// Between validation and core: what a call is once all arguments are checked: plain typed arrays and sizes, so that a worker
+// can be sent just this. Names are those of the core's structs, in camelCase.
+
+/** Element strides of [batch, head, row]; the last axis is contiguous. */
+export type Strides = [batch: number, head: number, row: number];
+
+/** Strides of something broadcast to [B,H,L,S]; 0 along an axis that is repeated. */
+export type BroadcastStrides = [batch: number, head: number, row: number, column: number];
+
+/** What masking, scores and results have in common for attention and the layer. */
+export interface AttentionSettings {
+  batch: number;
+  heads: number;
+  queries: number;
+  keys: number;
+  softcap: number;
+  bias?: { data: Float32Array; strides: BroadcastStrides };
+  mask?: { data: Uint8Array; strides: BroadcastStrides };
+  keyPaddingMask?: Uint8Array;
+  kvLengths?: Int32Array;
+  qLengths?: Int32Array;
+  causal: boolean;
+  causalOffsets?: Int32Array;
+  /** −1 is open. */
+  window: [left: number, right: number];
+  alibiSlopes?: Float32Array;
+  sinks?: Float32Array;
+  dropout?: { rate: number; seed: [low: number, high: number] };
+  /** Heads whose weights are returned; 'all' of them, or none. */
+  weightHeads?: Int32Array | 'all';
+  /** A ScoreStage of the core. */
+  scoreStage: number;
+  logSumExp: boolean;
+}
+
+export interface AttentionRequest extends AttentionSettings {
+  op: 'attention';
+  kvHeads: number;
+  headDim: number;
+  valueDim: number;
+  scale: number;
+  q: Float32Array;
+  k: Float32Array;
+  v: Float32Array;
+  qStrides: Strides;
+  kStrides: Strides;
+  vStrides: Strides;
+  outStrides: Strides;
+}
+
+/** A resolved configuration of a layer: no defaults left. */
+export interface LayerConfig {
+  embedDim: number;
+  heads: number;
+  kvHeads: number;
+  headDim: number;
+  valueHeadDim: number;
+  keyDim: number;
+  valueDim: number;
+  outputDim: number;
+  bias: boolean;
+  merge: 'concat' | 'sum';
+  convolution?: { kernelSize: number; causal: boolean };
+  score: 'scaled-dot' | 'dot' | 'cosine' | 'additive';
+  rope?: { base: number; dim: number; interleaved: boolean };
+  seed: [low: number, high: number];
+}
+
+/** A layer's parameters by the index of the core's ParameterKind. */
+export type ParameterArrays = (Float32Array | undefined)[];
+
+export interface LayerForwardRequest extends AttentionSettings {
+  op: 'layerForward';
+  layer: number;
+  outputDim: number;
+  query: Float32Array;
+  key: Float32Array;
+  value: Float32Array;
+  averageWeights: boolean;
+}
+
+export interface LinearRequest {
+  op: 'linear';
+  rows: number;
+  in: number;
+  out: number;
+  x: Float32Array;
+  kernel: Float32Array;
+  bias?: Float32Array;
+}
+
+export interface EmbeddingRequest {
+  op: 'embedding';
+  rows: number;
+  vocabulary: number;
+  width: number;
+  ids: Int32Array;
+  table: Float32Array;
+}
+
+export interface PositionalEncodingRequest {
+  op: 'positionalEncoding';
+  length: number;
+  width: number;
+}
+
+/** A computation: it may be long, runs in slices and can be aborted. */
+export type ComputeRequest =
+  | AttentionRequest
+  | LayerForwardRequest
+  | LinearRequest
+  | EmbeddingRequest
+  | PositionalEncodingRequest;
+
+/** Short business with a layer. `layer` is a number that the caller chooses. */
+export type LayerRequest =
+  | { op: 'createLayer'; layer: number; config: LayerConfig }
+  | { op: 'destroyLayer'; layer: number }
+  | { op: 'setParameters'; layer: number; parameters: ParameterArrays }
+  | { op: 'getParameters'; layer: number };
+
+export type Request = ComputeRequest | LayerRequest;
+
+/** Own arrays, never views of the heap. */
+export interface Response {
+  output?: Float32Array;
+  weights?: Float32Array;
+  averageWeights?: Float32Array;
+  scores?: Float32Array;
+  logSumExp?: Float32Array;
+  parameters?: ParameterArrays;
+}
+
+/** Every buffer that a request or response holds, each once, for copying and transferring. */
+export function mapArrays<T extends object>(
+  value: T,
+  map: <A extends Float32Array | Int32Array | Uint8Array>(array: A) => A,
+): T {
+  const walk = (node: unknown): unknown => {
+    if (ArrayBuffer.isView(node)) return map(node as Float32Array);
+    if (Array.isArray(node)) return node.map(walk);
+    if (typeof node !== 'object' || node === null) return node;
+    return Object.fromEntries(Object.entries(node).map(([key, child]) => [key, walk(child)]));
+  };
+  return walk(value) as T;
+}

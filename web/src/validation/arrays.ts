@@ -1,0 +1,183 @@
+// Validation: arrays of numbers and booleans, of any realm, to plain typed arrays. Kinds are told by behaviour
+// (ArrayBuffer.isView, Object.prototype.toString), never by instanceof, which fails across realms.
+import { invalidShape, invalidType, invalidValue } from '../errors.js';
+import type { NestedNumbers } from '../tensor.js';
+
+/** Booleans nested to any depth. */
+export type NestedBooleans = readonly (boolean | NestedBooleans)[];
+
+/** An object of the runtime's `Float16Array`, where it has one. */
+export interface Float16ArrayLike {
+  readonly [Symbol.toStringTag]: 'Float16Array';
+  readonly length: number;
+  readonly buffer: ArrayBufferLike;
+}
+
+/** What is taken as floats. */
+export type FloatData = Float32Array | Float64Array | Float16ArrayLike | NestedNumbers;
+
+/** Flat elements, the shape they came in, and whether they came in (nested) arrays. */
+export interface ReadArray<A> {
+  data: A;
+  shape: number[];
+  nested: boolean;
+}
+
+/** 'Float32Array', 'Array', 'Null', 'Number', … */
+export function kindOf(value: unknown): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
+}
+
+/** For messages: what a value is, in words. */
+export function describe(value: unknown): string {
+  if (value === null) return 'null';
+  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+  if (typeof value === 'number' || typeof value === 'boolean' || value === undefined) return String(value);
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'object') return kindOf(value) === 'Object' ? 'an object' : kindOf(value);
+  return `a ${typeof value}`;
+}
+
+export function isFloat32Array(value: unknown): value is Float32Array {
+  return ArrayBuffer.isView(value) && kindOf(value) === 'Float32Array';
+}
+
+const wantedFloats = 'Float32Array, Float64Array, Float16Array or (nested) arrays of numbers';
+
+/** Flat float32 elements; a Float32Array is passed on, everything else is copied. */
+export function readFloats(name: string, value: unknown): ReadArray<Float32Array> {
+  if (ArrayBuffer.isView(value)) {
+    switch (kindOf(value)) {
+      case 'Float32Array': {
+        const floats = value as Float32Array;
+        return { data: floats, shape: [floats.length], nested: false };
+      }
+      case 'Float64Array':
+      case 'Float16Array': {
+        const data = new Float32Array(value as unknown as ArrayLike<number>);
+        return { data, shape: [data.length], nested: false };
+      }
+    }
+    throw invalidType(`${name}: ${wantedFloats} wanted, got ${kindOf(value)}`);
+  }
+  if (!Array.isArray(value)) throw invalidType(`${name}: ${wantedFloats} wanted, got ${describe(value)}`);
+  const shape = nestingOf(name, value);
+  const data = new Float32Array(count(shape));
+  flatten(name, value, shape, data, (element, at) => {
+    if (typeof element !== 'number') {
+      throw invalidType(`${name}: numbers wanted, got ${describe(element)} at element ${at}`);
+    }
+    return element;
+  });
+  return { data, shape, nested: true };
+}
+
+/** Flat bytes, 0 for false; a Uint8Array is passed on. */
+export function readBooleans(name: string, value: unknown): ReadArray<Uint8Array> {
+  const wanted = 'a Uint8Array or (nested) arrays of booleans, true = may be attended to,';
+  if (ArrayBuffer.isView(value)) {
+    const kind = kindOf(value);
+    if (kind !== 'Uint8Array' && kind !== 'Uint8ClampedArray') {
+      throw invalidType(`${name}: ${wanted} wanted, got ${kind}`);
+    }
+    const bytes = value as Uint8Array;
+    return { data: bytes, shape: [bytes.length], nested: false };
+  }
+  if (!Array.isArray(value)) throw invalidType(`${name}: ${wanted} wanted, got ${describe(value)}`);
+  const shape = nestingOf(name, value);
+  const data = new Uint8Array(count(shape));
+  flatten(name, value, shape, data, (element, at) => {
+    if (typeof element !== 'boolean') {
+      throw invalidType(`${name}: booleans wanted, got ${describe(element)} at element ${at}`);
+    }
+    return element ? 1 : 0;
+  });
+  return { data, shape, nested: true };
+}
+
+const integerKinds = new Set([
+  'Int8Array',
+  'Uint8Array',
+  'Uint8ClampedArray',
+  'Int16Array',
+  'Uint16Array',
+  'Int32Array',
+  'Uint32Array',
+]);
+
+/** Flat integers, each checked to be whole and to fit 32 bits with its sign; always a copy. */
+export function readIntegers(name: string, value: unknown): ReadArray<Int32Array> {
+  let source: ArrayLike<unknown>;
+  let shape: number[];
+  const nested = Array.isArray(value);
+  if (ArrayBuffer.isView(value) && integerKinds.has(kindOf(value))) {
+    source = value as unknown as ArrayLike<number>;
+    shape = [source.length];
+  } else if (nested) {
+    shape = nestingOf(name, value);
+    const flat: unknown[] = new Array<unknown>(count(shape));
+    flatten(name, value, shape, flat, (element) => element);
+    source = flat;
+  } else {
+    const got = ArrayBuffer.isView(value) ? kindOf(value) : describe(value);
+    throw invalidType(`${name}: integers in an array or an integer typed array wanted, got ${got}`);
+  }
+  const data = new Int32Array(source.length);
+  for (let i = 0; i < source.length; i++) data[i] = readInt32(`${name}[${i}]`, source[i]);
+  return { data, shape, nested };
+}
+
+/** A whole number that fits 32 bits with its sign. */
+export function readInt32(name: string, value: unknown): number {
+  if (typeof value !== 'number') throw invalidType(`${name}: an integer wanted, got ${describe(value)}`);
+  if (!Number.isInteger(value) || value !== (value | 0)) {
+    throw invalidValue(`${name}: an integer of 32 bits wanted, got ${value}`);
+  }
+  return value | 0;
+}
+
+function count(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+// The first element of each level decides; flatten finds what differs.
+function nestingOf(name: string, value: unknown): number[] {
+  const shape: number[] = [];
+  let level: unknown = value;
+  while (Array.isArray(level)) {
+    shape.push(level.length);
+    if (shape.length > 32) throw invalidShape(`${name}: arrays nested deeper than 32 levels`);
+    level = level[0];
+  }
+  return shape;
+}
+
+function flatten<T>(
+  name: string,
+  value: readonly unknown[],
+  shape: readonly number[],
+  target: { [index: number]: T },
+  convert: (element: unknown, at: number) => T,
+): void {
+  let at = 0;
+  const last = shape.length - 1;
+  const walk = (level: unknown, axis: number): void => {
+    if (!Array.isArray(level) || level.length !== shape[axis]) {
+      const got = Array.isArray(level) ? `${level.length} elements` : describe(level);
+      throw invalidShape(`${name}: ragged nesting: ${shape[axis]} elements wanted at depth ${axis + 1}, got ${got}`);
+    }
+    // By index, so that a hole is met as undefined.
+    for (let i = 0; i < level.length; i++) {
+      const element: unknown = level[i];
+      if (axis < last) {
+        walk(element, axis + 1);
+      } else if (Array.isArray(element)) {
+        throw invalidShape(`${name}: ragged nesting: an array at depth ${axis + 2} where others have none`);
+      } else {
+        target[at] = convert(element, at);
+        at++;
+      }
+    }
+  };
+  walk(value, 0);
+}

@@ -1,0 +1,244 @@
+// Validation: the options that attention and the layer share, once the sizes are known: options to AttentionSettings.
+import { invalidShape, invalidType, invalidValue } from '../errors.js';
+import type { AttentionSettings, BroadcastStrides } from '../request.js';
+import { describe, isFloat32Array, type FloatData, type NestedBooleans } from './arrays.js';
+import type { NestedNumbers, TensorLike } from '../tensor.js';
+import { readBoolean, readChoice, readFinite, readInteger, readOptions, readSeed, readSignal } from './options.js';
+import { broadcastStrides, checkShape, readAnyBooleans, readAnyFloats, readAnyIntegers, type Shaped } from './shapes.js';
+
+/** Floats with or without a shape: a tensor, nested arrays, or flat data of rank 1. */
+export type FloatsLike = TensorLike | FloatData;
+
+/** Booleans: true = may be attended to. Flat data is of rank 1; give `{ data, shape }` for more. */
+export type BooleansLike =
+  | Uint8Array
+  | Uint8ClampedArray
+  | NestedBooleans
+  | { readonly data: Uint8Array | Uint8ClampedArray | NestedBooleans; readonly shape: ArrayLike<number> }
+  | { readonly data: Uint8Array | Uint8ClampedArray | NestedBooleans; readonly dims: ArrayLike<number> };
+
+/** Integers: an array or any integer typed array. */
+export type IntegersLike =
+  | NestedNumbers
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | { readonly data: NestedNumbers | Int32Array; readonly shape: ArrayLike<number> };
+
+/** The stage at which scores are returned. */
+export type ScoreStage = 'raw' | 'softcapped' | 'masked';
+
+/** Options that `engine.attention` and a layer's `forward` share. */
+export interface MaskingOptions {
+  /** c > 0: score ← c·tanh(score/c), before bias and mask. 0 or undefined: none. */
+  softcap?: number | undefined;
+  /** Floats added to the scores, broadcast right-aligned to `[B,H,L,S]`; never scaled; −Infinity hides, a finite value hides nothing. */
+  bias?: FloatsLike | undefined;
+  /** Booleans, **true = may be attended to**, broadcast right-aligned to `[B,H,L,S]`: rank 2 is `[L,S]`, rank 3 `[H,L,S]`. */
+  mask?: BooleansLike | undefined;
+  /** Booleans `[B,S]`, true = a real token. */
+  keyPaddingMask?: BooleansLike | undefined;
+  /** Integers `[B]`, 0…S: how many keys are valid. Default S. */
+  kvLengths?: IntegersLike | undefined;
+  /** Integers `[B]`, 0…L: how many queries are valid; rows past the end come out 0. Default L. */
+  qLengths?: IntegersLike | undefined;
+  /** Key j is visible to query i iff j ≤ i + `causalOffset`. Default false. */
+  causal?: boolean | undefined;
+  /** An integer, or integers `[B]`. Default `kvLength − qLength`: the last query sees the last key; 0 aligns top left. */
+  causalOffset?: number | IntegersLike | undefined;
+  /** `[left, right]` keys around position i + offset, which is always inside itself; Infinity = open. Default open. */
+  window?: readonly [left: number, right: number] | undefined;
+  /** `[H]`: adds −slope·|i + offset − j| to the scores. */
+  alibiSlopes?: FloatsLike | undefined;
+  /** `[H]`: one more logit a head in the softmax's denominator, with no value. */
+  sinks?: FloatsLike | undefined;
+  /** Training only: drops weights at `rate` 0…1 and scales kept ones by 1/(1−rate). The same `seed` drops the same. */
+  dropout?: { rate: number; seed?: number | undefined } | undefined;
+  /** true, or the heads wanted: weights `[B,H,L,S]` after the softmax, before dropout. Default false. */
+  returnWeights?: boolean | { heads: readonly number[] } | undefined;
+  /** The scores `[B,H,L,S]` at a stage: scaled, then softcapped, then biased and masked (−Infinity where hidden). */
+  returnScores?: ScoreStage | undefined;
+  /** The natural log-sum-exp of the scores, `[B,H,L]`; −Infinity for a row without a visible key. Default false. */
+  returnLogSumExp?: boolean | undefined;
+  /** Where to write the output: a `Float32Array` of just its length, which also becomes the tensor's `data`. */
+  out?: Float32Array | undefined;
+  /** Aborts the call, noticed within 100 ms of work; the call rejects with an `AbortError`. */
+  signal?: AbortSignal | undefined;
+}
+
+export const maskingOptionNames = [
+  'softcap',
+  'bias',
+  'mask',
+  'keyPaddingMask',
+  'kvLengths',
+  'qLengths',
+  'causal',
+  'causalOffset',
+  'window',
+  'alibiSlopes',
+  'sinks',
+  'dropout',
+  'returnWeights',
+  'returnScores',
+  'returnLogSumExp',
+  'out',
+  'signal',
+] as const;
+
+const scoreStages = { raw: 1, softcapped: 2, masked: 3 } as const;
+const scoreStageNames = Object.keys(scoreStages) as ScoreStage[];
+const dropoutNames = new Set(['rate', 'seed']);
+const returnWeightsNames = new Set(['heads']);
+
+// Far beyond any tensor of a 4 GiB heap, and its double still fits 32 bits.
+const farthest = 2 ** 30;
+
+/** Sizes that the options are checked against. */
+export interface CallSizes {
+  batch: number;
+  heads: number;
+  queries: number;
+  keys: number;
+}
+
+export function readAttentionSettings(options: Record<string, unknown>, sizes: CallSizes): AttentionSettings {
+  const { batch, heads, queries, keys } = sizes;
+  const target: [number, number, number, number] = [batch, heads, queries, keys];
+  const settings: AttentionSettings = {
+    batch,
+    heads,
+    queries,
+    keys,
+    softcap: readSoftcap(options.softcap),
+    causal: readBoolean('causal', options.causal, false),
+    window: readWindow(options.window),
+    scoreStage:
+      options.returnScores === undefined
+        ? 0
+        : scoreStages[readChoice('returnScores', options.returnScores, scoreStageNames)],
+    logSumExp: readBoolean('returnLogSumExp', options.returnLogSumExp, false),
+  };
+  if (options.bias !== undefined) {
+    settings.bias = broadcast('bias', readAnyFloats('bias', options.bias), target);
+  }
+  if (options.mask !== undefined) {
+    settings.mask = broadcast('mask', readAnyBooleans('mask', options.mask), target);
+  }
+  if (options.keyPaddingMask !== undefined) {
+    const mask = readAnyBooleans('keyPaddingMask', options.keyPaddingMask);
+    const flat = batch === 1 && mask.shape.length === 1 && mask.shape[0] === keys; // [S] for one batch
+    if (!flat) checkShape('keyPaddingMask', mask.shape, [batch, keys], '[B,S]');
+    settings.keyPaddingMask = mask.data;
+  }
+  if (options.kvLengths !== undefined) settings.kvLengths = readLengths('kvLengths', options.kvLengths, batch, keys);
+  if (options.qLengths !== undefined) settings.qLengths = readLengths('qLengths', options.qLengths, batch, queries);
+  if (options.causalOffset !== undefined) settings.causalOffsets = readOffsets(options.causalOffset, batch);
+  if (options.alibiSlopes !== undefined) settings.alibiSlopes = readPerHead('alibiSlopes', options.alibiSlopes, heads);
+  if (options.sinks !== undefined) settings.sinks = readPerHead('sinks', options.sinks, heads);
+  if (options.dropout !== undefined) {
+    const { rate, seed } = readOptions('dropout', options.dropout, dropoutNames);
+    const fraction = readFinite('dropout.rate', rate);
+    if (fraction < 0 || fraction > 1) throw invalidValue(`dropout.rate: a number from 0 to 1 wanted, got ${fraction}`);
+    const words = readSeed('dropout.seed', seed);
+    if (fraction > 0) settings.dropout = { rate: fraction, seed: words };
+  }
+  const weightHeads = readWeightHeads(options.returnWeights, heads);
+  if (weightHeads !== undefined) settings.weightHeads = weightHeads;
+  return settings;
+}
+
+/** The caller's array for the output, if one is given. */
+export function readOut(value: unknown, length: number): Float32Array | undefined {
+  if (value === undefined) return undefined;
+  if (!isFloat32Array(value)) throw invalidType(`out: a Float32Array wanted, got ${describe(value)}`);
+  if (value.length !== length) {
+    throw invalidShape(`out: a Float32Array of ${length} elements wanted, got one of ${value.length}`);
+  }
+  return value;
+}
+
+export { readSignal };
+
+function readSoftcap(value: unknown): number {
+  if (value === undefined) return 0;
+  const cap = readFinite('softcap', value);
+  // A cap that float32 rounds to 0 would silently mean 'none'.
+  if (cap < 0 || (cap > 0 && Math.fround(cap) === 0)) {
+    throw invalidValue(`softcap: a number above 0 wanted (0: none), got ${cap}`);
+  }
+  return cap;
+}
+
+function readWindow(value: unknown): [number, number] {
+  if (value === undefined) return [-1, -1];
+  if (!Array.isArray(value) && !ArrayBuffer.isView(value)) {
+    throw invalidType(`window: [left, right] wanted, got ${describe(value)}`);
+  }
+  const sides = value as unknown as ArrayLike<unknown>;
+  if (sides.length !== 2) throw invalidShape(`window: [left, right] wanted, got ${sides.length} elements`);
+  return [readSide('window[0]', sides[0]), readSide('window[1]', sides[1])];
+}
+
+function readSide(name: string, value: unknown): number {
+  if (typeof value !== 'number') throw invalidType(`${name}: a number wanted, got ${describe(value)}`);
+  if (value === Infinity) return -1;
+  if (!Number.isInteger(value) || value < 0) {
+    throw invalidValue(`${name}: a whole number from 0, or Infinity, wanted, got ${value}`);
+  }
+  return value >= farthest ? -1 : value + 0;
+}
+
+function broadcast<A>(
+  name: string,
+  { data, shape }: Shaped<A>,
+  target: [number, number, number, number],
+): { data: A; strides: BroadcastStrides } {
+  return { data, strides: broadcastStrides(name, shape, target) };
+}
+
+function readPerBatch(name: string, value: unknown, batch: number): Int32Array {
+  const { data, shape } = readAnyIntegers(name, value);
+  checkShape(name, shape, [batch], '[B]');
+  return data;
+}
+
+function readLengths(name: string, value: unknown, batch: number, most: number): Int32Array {
+  const lengths = readPerBatch(name, value, batch);
+  lengths.forEach((length, b) => readInteger(`${name}[${b}]`, length, 0, most));
+  return lengths;
+}
+
+function readOffsets(value: unknown, batch: number): Int32Array {
+  if (typeof value === 'number') {
+    return new Int32Array(batch).fill(readInteger('causalOffset', value, -farthest, farthest));
+  }
+  const offsets = readPerBatch('causalOffset', value, batch);
+  offsets.forEach((offset, b) => readInteger(`causalOffset[${b}]`, offset, -farthest, farthest));
+  return offsets;
+}
+
+function readPerHead(name: string, value: unknown, heads: number): Float32Array {
+  const { data, shape } = readAnyFloats(name, value);
+  checkShape(name, shape, [heads], '[H]');
+  for (let h = 0; h < heads; h++) {
+    if (!Number.isFinite(data[h])) throw invalidValue(`${name}[${h}]: a finite number wanted, got ${data[h]}`);
+  }
+  return data;
+}
+
+function readWeightHeads(value: unknown, heads: number): Int32Array | 'all' | undefined {
+  if (value === undefined || value === false) return undefined;
+  if (value === true) return 'all';
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalidType(`returnWeights: true, false or { heads } wanted, got ${describe(value)}`);
+  }
+  const { heads: list } = readOptions('returnWeights', value, returnWeightsNames);
+  const { data, shape } = readAnyIntegers('returnWeights.heads', list);
+  if (shape.length !== 1) throw invalidShape(`returnWeights.heads: a flat array wanted, got shape [${shape}]`);
+  data.forEach((head, i) => readInteger(`returnWeights.heads[${i}]`, head, 0, heads - 1));
+  return data;
+}

@@ -1,0 +1,176 @@
+// Validation: engine.attention's arguments to an AttentionRequest. Start reading at readAttention.
+import { invalidShape, outOfMemory } from '../errors.js';
+import type { AttentionRequest, Strides } from '../request.js';
+import type { TensorLike } from '../tensor.js';
+import {
+  maskingOptionNames,
+  readAttentionSettings,
+  readOut,
+  readSignal,
+  type MaskingOptions,
+} from './attention-options.js';
+import { readChoice, readFinite, readInteger, readOptions } from './options.js';
+import { maxSize, product, readTensor } from './shapes.js';
+
+/** Options of `engine.attention`. */
+export interface AttentionOptions extends MaskingOptions {
+  /** What a tensor of rank 4 is: `[B,H,L,D]` ('bhld', default) or `[B,L,H,D]` ('blhd'). Other ranks do not look at it. */
+  layout?: 'bhld' | 'blhd' | undefined;
+  /** H: needed for tensors of rank 3, `[B,L,H·D]`; for other ranks it must agree with the shape. */
+  numHeads?: number | undefined;
+  /** G, the heads of k and v, when it differs from H, which must be a multiple of it. */
+  numKvHeads?: number | undefined;
+  /** Factor on q·k, any finite number. Default 1/√D. */
+  scale?: number | undefined;
+}
+
+/** A checked call: the request, where the output goes, and the shapes of the results. */
+export interface CheckedCall<R> {
+  request: R;
+  out: Float32Array | undefined;
+  signal: AbortSignal | undefined;
+  outputShape: number[];
+}
+
+const optionNames = new Set<string>(['layout', 'numHeads', 'numKvHeads', 'scale', ...maskingOptionNames]);
+const layouts = ['bhld', 'blhd'] as const;
+
+// A tensor seen as [batch, heads, rows, size].
+interface View {
+  batch: number;
+  heads: number;
+  rows: number;
+  size: number;
+  strides: Strides;
+}
+
+/** Throws for whatever is wrong; what it returns can be computed. */
+export function readAttention(
+  qValue: TensorLike,
+  kValue: TensorLike,
+  vValue: TensorLike,
+  optionsValue: AttentionOptions | undefined,
+): CheckedCall<AttentionRequest> {
+  const q = readTensor('q', qValue);
+  const k = readTensor('k', kValue);
+  const v = readTensor('v', vValue);
+  const options = readOptions('options', optionsValue, optionNames);
+  const blhd = options.layout !== undefined && readChoice('layout', options.layout, layouts) === 'blhd';
+  const numHeads = readHeads('numHeads', options.numHeads);
+  const numKvHeads = readHeads('numKvHeads', options.numKvHeads) ?? numHeads;
+  const rank = q.shape.length;
+  if (rank < 2 || rank > 4) throw invalidShape(`q: a tensor of rank 2, 3 or 4 wanted, got shape [${q.shape}]`);
+  for (const [name, { shape }] of [['k', k], ['v', v]] as const) {
+    if (shape.length !== rank) {
+      throw invalidShape(`${name}: rank ${rank} like q's [${q.shape}] wanted, got shape [${shape}]`);
+    }
+  }
+  if (rank === 3 && numHeads === undefined) {
+    throw invalidShape(`numHeads: needed for tensors of rank 3, q's shape is [${q.shape}]`);
+  }
+  const qView = viewOf('q', q.shape, blhd, 'numHeads', numHeads);
+  // Rank 4 carries its own number of key/value heads; numHeads does not stand in for it.
+  const kvHeads = rank === 4 ? readHeads('numKvHeads', options.numKvHeads) : numKvHeads;
+  const kView = viewOf('k', k.shape, blhd, 'numKvHeads', kvHeads);
+  const vView = viewOf('v', v.shape, blhd, 'numKvHeads', kvHeads);
+  checkTogether(q.shape, qView, k.shape, kView, v.shape, vView);
+
+  const { batch, heads, rows: queries, size: headDim } = qView;
+  const { rows: keys, heads: groups } = kView;
+  const valueDim = vView.size;
+  const outputShape = shapeLike(rank, blhd, qView, valueDim);
+  if (product(outputShape) > maxSize) throw outOfMemory('attention', product(outputShape) * 4);
+  const settings = readAttentionSettings(options, { batch, heads, queries, keys });
+  const request: AttentionRequest = {
+    op: 'attention',
+    ...settings,
+    kvHeads: groups,
+    headDim,
+    valueDim,
+    scale: options.scale === undefined ? defaultScale(headDim) : readFinite('scale', options.scale),
+    q: q.data,
+    k: k.data,
+    v: v.data,
+    qStrides: qView.strides,
+    kStrides: kView.strides,
+    vStrides: vView.strides,
+    outStrides: viewOf('output', outputShape, blhd, 'numHeads', heads).strides,
+  };
+  return {
+    request,
+    out: readOut(options.out, product(outputShape)),
+    signal: readSignal('signal', options.signal),
+    outputShape,
+  };
+}
+
+// With no elements every score is 0 whatever the scale.
+function defaultScale(headDim: number): number {
+  return headDim === 0 ? 1 : 1 / Math.sqrt(headDim);
+}
+
+function readHeads(name: string, value: unknown): number | undefined {
+  return value === undefined ? undefined : readInteger(name, value, 1, maxSize);
+}
+
+function viewOf(
+  name: string,
+  shape: readonly number[],
+  blhd: boolean,
+  headsName: string,
+  heads: number | undefined,
+): View {
+  const [a, b, c, d] = shape as [number, number, number, number];
+  let view: Omit<View, 'strides'>;
+  let sequenceFirst = blhd;
+  if (shape.length === 4) {
+    view = blhd ? { batch: a, heads: c, rows: b, size: d } : { batch: a, heads: b, rows: c, size: d };
+  } else if (shape.length === 3) {
+    sequenceFirst = true;
+    const count = heads as number;
+    if (c % count !== 0) {
+      throw invalidShape(`${name}: a last axis that ${headsName} = ${count} divides wanted, got shape [${shape}]`);
+    }
+    view = { batch: a, heads: count, rows: b, size: c / count };
+  } else {
+    view = { batch: 1, heads: 1, rows: a, size: b };
+  }
+  if (heads !== undefined && view.heads !== heads) {
+    throw invalidShape(`${name}: ${headsName} = ${heads} heads wanted, shape [${shape}] has ${view.heads}`);
+  }
+  const strides: Strides = sequenceFirst
+    ? [view.rows * view.heads * view.size, view.size, view.heads * view.size]
+    : [view.heads * view.rows * view.size, view.rows * view.size, view.size];
+  if (strides.some((stride) => stride > maxSize)) {
+    throw invalidShape(`${name}: shape [${shape}] has strides above ${maxSize}`);
+  }
+  return { ...view, strides };
+}
+
+function checkTogether(
+  qShape: readonly number[],
+  q: View,
+  kShape: readonly number[],
+  k: View,
+  vShape: readonly number[],
+  v: View,
+): void {
+  if (k.batch !== q.batch) throw invalidShape(`k: batch ${q.batch} like q's [${qShape}] wanted, got shape [${kShape}]`);
+  if (v.batch !== q.batch) throw invalidShape(`v: batch ${q.batch} like q's [${qShape}] wanted, got shape [${vShape}]`);
+  if (v.rows !== k.rows) throw invalidShape(`v: ${k.rows} rows like k's [${kShape}] wanted, got shape [${vShape}]`);
+  if (v.heads !== k.heads) throw invalidShape(`v: ${k.heads} heads like k's [${kShape}] wanted, got shape [${vShape}]`);
+  if (k.heads === 0 || q.heads % k.heads !== 0) {
+    throw invalidShape(
+      `k: the number of query heads must be a multiple of that of key/value heads, got ${q.heads} and ${k.heads}`,
+    );
+  }
+  if (k.size !== q.size) {
+    throw invalidShape(`k: head size ${q.size} like q's [${qShape}] wanted, got ${k.size} from shape [${kShape}]`);
+  }
+}
+
+function shapeLike(rank: number, blhd: boolean, q: View, valueDim: number): number[] {
+  if (rank === 2) return [q.rows, valueDim];
+  if (rank === 3) return [q.batch, q.rows, q.heads * valueDim];
+  return blhd ? [q.batch, q.rows, q.heads, valueDim] : [q.batch, q.heads, q.rows, valueDim];
+}

@@ -1,0 +1,258 @@
+// Wasm: requests in, responses out: stages a call's arrays in the heap, fills its struct, crosses into C++ once, and copies
+// the results out. Start reading at #stage.
+import { disposed, invalidShape, invalidValue, outOfMemory } from '../errors.js';
+import { parameterPaths, parameterShapes } from '../layer/parameters.js';
+import type { ComputeRequest, LayerConfig, LayerRequest, ParameterArrays, Request, Response } from '../request.js';
+import { product } from '../validation/shapes.js';
+import type { Bindings } from './glue.js';
+import { alignUp, Heap, type Block } from './heap.js';
+import { planOf, structsOf, type Operation, type Plan } from './operations.js';
+import { Struct } from './struct.js';
+
+/** A call that runs in slices. `end` must follow, whatever happened. */
+export interface CoreCall {
+  /** True when done. */
+  run(budgetMs: number): boolean;
+  response(): Response;
+  end(): void;
+}
+
+interface Staged {
+  plan: Plan;
+  block: Block;
+  outputs: number[];
+}
+
+interface Layer {
+  address: number;
+  config: LayerConfig;
+}
+
+const beginNames = {
+  attention: 'beginAttention',
+  layerForward: 'beginLayerForward',
+  linear: 'beginLinear',
+  embedding: 'beginEmbedding',
+  positionalEncoding: 'beginPositionalEncoding',
+} as const;
+
+const merges = ['concat', 'sum'];
+const scores = ['scaled-dot', 'dot', 'cosine', 'additive'];
+
+export class Core {
+  readonly #bindings: Bindings;
+  readonly #heap: Heap;
+  readonly #structs: Record<Operation, Struct>;
+  readonly #configStruct: Struct;
+  readonly #sourcesStruct: Struct;
+  readonly #layers = new Map<number, Layer>();
+
+  constructor(bindings: Bindings, memory: WebAssembly.Memory, maxBytes: number) {
+    this.#bindings = bindings;
+    this.#heap = new Heap(bindings, memory, maxBytes);
+    const layout = bindings.layout();
+    this.#structs = structsOf(layout);
+    this.#configStruct = new Struct(layout, 'MultiHeadAttentionConfig');
+    this.#sourcesStruct = new Struct(layout, 'ParameterSources');
+  }
+
+  usage(): { heapBytes: number; inUseBytes: number; peakBytes: number } {
+    return this.#heap.usage();
+  }
+
+  /** Everything at once. */
+  run(request: Request): Response {
+    if (!isCompute(request)) return this.#runLayer(request);
+    const staged = this.#stage(request);
+    try {
+      const status = this.#bindings[request.op](staged.block.address);
+      if (status !== 0) throw this.#error(request.op);
+      return this.#collect(staged);
+    } finally {
+      this.#heap.returnBlock(staged.block);
+    }
+  }
+
+  /** The same in slices. Calls may be begun and run while others are paused. */
+  begin(request: ComputeRequest): CoreCall {
+    const staged = this.#stage(request);
+    const handle = this.#bindings[beginNames[request.op]](staged.block.address) >>> 0;
+    if (handle === 0) {
+      const error = this.#error(request.op);
+      this.#heap.returnBlock(staged.block);
+      throw error;
+    }
+    return {
+      run: (budgetMs) => this.#bindings.runCall(handle, budgetMs),
+      response: () => this.#collect(staged),
+      end: () => {
+        this.#bindings.endCall(handle);
+        this.#heap.returnBlock(staged.block);
+      },
+    };
+  }
+
+  // Struct, inputs and outputs in one block, one after the other.
+  #stage(request: ComputeRequest): Staged {
+    const plan = planOf(request, (layer) => this.#layer(layer).address);
+    const struct = this.#structs[request.op];
+    const { inputs, outputs } = plan;
+    let bytes = alignUp(struct.size);
+    const offsets: number[] = [];
+    inputs.forEach(([, array], i) => {
+      // The same array given twice (a layer's query, key and value) is staged once.
+      const first = inputs.findIndex(([, other]) => other === array);
+      if (first < i) {
+        offsets.push(offsets[first] as number);
+      } else {
+        offsets.push(bytes);
+        bytes += alignUp(array.byteLength);
+      }
+    });
+    const outputOffsets = outputs.map(([, , length]) => {
+      const offset = bytes;
+      bytes += alignUp(length * 4);
+      return offset;
+    });
+    const block = this.#heap.takeBlock(bytes, request.op);
+    const { address } = block;
+    const views = this.#heap.views();
+    inputs.forEach(([field, array], i) => {
+      const at = address + (offsets[i] as number);
+      plan.fields[field] = at;
+      if (array.BYTES_PER_ELEMENT === 1) views.u8.set(array, at);
+      else if (Object.prototype.toString.call(array) === '[object Float32Array]') views.f32.set(array, at / 4);
+      else views.i32.set(array, at / 4);
+    });
+    outputs.forEach(([field], i) => {
+      plan.fields[field] = address + (outputOffsets[i] as number);
+    });
+    struct.write(views, address, plan.fields);
+    return { plan, block, outputs: outputOffsets };
+  }
+
+  #collect({ plan, block, outputs }: Staged): Response {
+    const response: Response = {};
+    const { f32 } = this.#heap.views();
+    plan.outputs.forEach(([, result, length], i) => {
+      const start = (block.address + (outputs[i] as number)) / 4;
+      response[result] = f32.slice(start, start + length); // an own array, also of shared memory
+    });
+    return response;
+  }
+
+  // Validation has caught what it can; this is what only the core knows, memory above all.
+  #error(what: string): Error {
+    const argument = this.#bindings.statusArgument();
+    switch (this.#bindings.statusCode()) {
+      case 1:
+        return invalidShape(`${what}: ${argument} does not fit the other arguments`);
+      case 2:
+        return invalidValue(`${what}: ${argument} has a value that cannot be used`);
+      default:
+        return outOfMemory(what, this.#bindings.statusBytes(), this.#heap.maxBytes);
+    }
+  }
+
+  #layer(layer: number): Layer {
+    const found = this.#layers.get(layer);
+    if (found === undefined) throw disposed('the layer');
+    return found;
+  }
+
+  #runLayer(request: LayerRequest): Response {
+    switch (request.op) {
+      case 'createLayer':
+        this.#createLayer(request.layer, request.config);
+        return {};
+      case 'destroyLayer': {
+        const layer = this.#layers.get(request.layer);
+        if (layer !== undefined) this.#bindings.destroyLayer(layer.address);
+        this.#layers.delete(request.layer);
+        return {};
+      }
+      case 'setParameters':
+        this.#setParameters(this.#layer(request.layer), request.parameters);
+        return {};
+      case 'getParameters':
+        return { parameters: this.#getParameters(this.#layer(request.layer)) };
+    }
+  }
+
+  #createLayer(layer: number, config: LayerConfig): void {
+    // The core keeps each parameter plain and packed.
+    const bytes = parameterShapes(config).reduce((sum, shape) => sum + 4 * (shape === undefined ? 0 : product(shape)), 0);
+    this.#heap.check(bytes, 'multiHeadAttention');
+    this.#withBlock(this.#configStruct.size, (address) => {
+      this.#configStruct.write(this.#heap.views(), address, {
+        embed_dim: config.embedDim,
+        heads: config.heads,
+        kv_heads: config.kvHeads,
+        head_dim: config.headDim,
+        value_head_dim: config.valueHeadDim,
+        key_dim: config.keyDim,
+        value_dim: config.valueDim,
+        output_dim: config.outputDim,
+        bias: config.bias ? 1 : 0,
+        merge: merges.indexOf(config.merge),
+        projection: config.convolution === undefined ? 0 : 1,
+        kernel_size: config.convolution?.kernelSize ?? 1,
+        causal_convolution: config.convolution?.causal === true ? 1 : 0,
+        score: scores.indexOf(config.score),
+        rope_dim: config.rope?.dim ?? 0,
+        rope_base: config.rope?.base ?? 0,
+        rope_interleaved: config.rope?.interleaved === true ? 1 : 0,
+        seed_low: config.seed[0],
+        seed_high: config.seed[1],
+      });
+      const created = this.#bindings.createLayer(address) >>> 0;
+      if (created === 0) throw this.#error('multiHeadAttention');
+      this.#layers.set(layer, { address: created, config });
+    });
+  }
+
+  #setParameters(layer: Layer, parameters: ParameterArrays): void {
+    const size = alignUp(this.#sourcesStruct.size);
+    const bytes = parameters.reduce((sum, array) => sum + alignUp(array?.byteLength ?? 0), size);
+    this.#withBlock(bytes, (address) => {
+      const views = this.#heap.views();
+      this.#sourcesStruct.write(views, address, {});
+      const pointers = (address + this.#sourcesStruct.offsetOf('data')) / 4;
+      let at = address + size;
+      parameters.forEach((array, kind) => {
+        if (array === undefined) return;
+        views.f32.set(array, at / 4);
+        views.u32[pointers + kind] = at;
+        at += alignUp(array.byteLength);
+      });
+      const status = this.#bindings.setParameters(layer.address, address);
+      if (status !== 0) throw this.#error('setWeights');
+    });
+  }
+
+  #getParameters(layer: Layer): ParameterArrays {
+    const shapes = parameterShapes(layer.config);
+    return parameterPaths.map((_, kind) => {
+      const shape = shapes[kind];
+      if (shape === undefined) return undefined;
+      const length = product(shape);
+      return this.#withBlock(length * 4, (address) => {
+        this.#bindings.getParameter(layer.address, kind, address);
+        return this.#heap.views().f32.slice(address / 4, address / 4 + length);
+      });
+    });
+  }
+
+  #withBlock<T>(bytes: number, use: (address: number) => T): T {
+    const block = this.#heap.takeBlock(bytes, 'layer');
+    try {
+      return use(block.address);
+    } finally {
+      this.#heap.returnBlock(block);
+    }
+  }
+}
+
+export function isCompute(request: Request): request is ComputeRequest {
+  return request.op in beginNames;
+}

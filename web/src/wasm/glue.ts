@@ -1,0 +1,73 @@
+// Wasm: the types of Emscripten's glue and of what cpp/bindings offers. Imports both glues statically, because service
+// workers know no import(); a glue does nothing until it is called.
+import createRelaxed from './headwise-relaxed.mjs';
+import createSimd from './headwise-simd.mjs';
+
+/** Which WebAssembly build: with relaxed SIMD or without. */
+export type Variant = 'relaxed' | 'simd';
+
+/** What both kinds of worker (the Web's and Node's) have once they are wrapped. */
+export interface ThreadWorker {
+  onmessage: ((event: { data: unknown }) => void) | null;
+  onerror: ((event: unknown) => void) | null;
+  postMessage(message: unknown, transfer?: readonly ArrayBufferLike[]): void;
+  terminate(): void;
+  /** Node: whether the worker alone keeps the process alive. */
+  ref?(): void;
+  unref?(): void;
+}
+
+/** The parts of Emscripten's thread library that `threads.ts` uses. */
+export interface ThreadLibrary {
+  unusedWorkers: ThreadWorker[];
+  loadWasmModuleToWorker(worker: ThreadWorker): Promise<unknown>;
+  terminateAllThreads(): void;
+}
+
+/** `struct → { size, fields: name → [offset, kind] }`, as cpp/bindings/layout_binding.cc publishes it. */
+export type Layout = Record<string, { size: number; fields: Record<string, [offset: number, kind: string]> }>;
+
+/** The functions of cpp/bindings. Addresses are numbers; a status is 0 when all is well. */
+export interface Bindings {
+  PThread: ThreadLibrary;
+  layout(): Layout;
+  start(threads: number): number;
+  allocate(bytes: number): number;
+  release(address: number): void;
+  trimScratch(bytes: number): void;
+  scratchBytes(): number;
+  inUseBytes(): number;
+  peakBytes(): number;
+  statusCode(): number;
+  statusArgument(): string;
+  statusBytes(): number;
+  runCall(call: number, budgetMs: number): boolean;
+  endCall(call: number): void;
+  createLayer(config: number): number;
+  destroyLayer(layer: number): void;
+  setParameters(layer: number, sources: number): number;
+  getParameter(layer: number, kind: number, target: number): void;
+  attention(args: number): number;
+  beginAttention(args: number): number;
+  layerForward(args: number): number;
+  beginLayerForward(args: number): number;
+  linear(args: number): number;
+  beginLinear(args: number): number;
+  embedding(args: number): number;
+  beginEmbedding(args: number): number;
+  positionalEncoding(args: number): number;
+  beginPositionalEncoding(args: number): number;
+}
+
+export interface GlueOptions {
+  wasmMemory: WebAssembly.Memory;
+  instantiateWasm(
+    imports: WebAssembly.Imports,
+    receive: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
+  ): object;
+}
+
+/** Emscripten's factory. On a thread's worker it is called without options and waits for messages. */
+export type Glue = (options?: GlueOptions) => Promise<Bindings>;
+
+export const glues: Readonly<Record<Variant, Glue>> = { relaxed: createRelaxed, simd: createSimd };

@@ -1,0 +1,108 @@
+// Wasm: the one owner of the module's memory: views of it, allocation, and the staging blocks that calls reuse.
+//
+// Growing the memory detaches (or outdates) every view, so views are made anew after each allocation and never kept.
+import { outOfMemory } from '../errors.js';
+import type { Bindings } from './glue.js';
+
+/** Views of the whole heap; good until the next allocation or call. */
+export interface Views {
+  f32: Float32Array;
+  i32: Int32Array;
+  u32: Uint32Array;
+  u8: Uint8Array;
+}
+
+/** What the core's addresses are aligned to. */
+export const alignment = 64;
+
+export function alignUp(bytes: number): number {
+  return Math.ceil(bytes / alignment) * alignment;
+}
+
+// A block larger than this is given back after the call; smaller ones are kept for the next.
+const keptBytes = 32 * 2 ** 20;
+// Blocks up to this size grow by doubling; larger ones are as large as needed.
+const doublingBytes = 2 ** 20;
+
+/** Staging memory of one call. */
+export interface Block {
+  address: number;
+  bytes: number;
+}
+
+export class Heap {
+  readonly #bindings: Bindings;
+  readonly #memory: WebAssembly.Memory;
+  readonly #maxBytes: number;
+  // Blocks that no call uses. One call at a time needs one; a call begun while another is paused needs a second.
+  readonly #idle: Block[] = [];
+
+  constructor(bindings: Bindings, memory: WebAssembly.Memory, maxBytes: number) {
+    this.#bindings = bindings;
+    this.#memory = memory;
+    this.#maxBytes = maxBytes;
+  }
+
+  get maxBytes(): number {
+    return this.#maxBytes;
+  }
+
+  views(): Views {
+    const { buffer } = this.#memory;
+    return {
+      f32: new Float32Array(buffer),
+      i32: new Int32Array(buffer),
+      u32: new Uint32Array(buffer),
+      u8: new Uint8Array(buffer),
+    };
+  }
+
+  /** At least `bytes`; throws OUT_OF_MEMORY naming `what`. Give it back to `returnBlock`. */
+  takeBlock(bytes: number, what: string): Block {
+    this.check(bytes, what);
+    const block = this.#idle.pop();
+    if (block !== undefined) {
+      if (block.bytes >= bytes) return block;
+      this.#bindings.release(block.address);
+    }
+    const size = bytes <= doublingBytes ? 2 ** Math.ceil(Math.log2(Math.max(bytes, 4096))) : alignUp(bytes);
+    let address = this.#bindings.allocate(size);
+    if (address === 0) {
+      // Whatever is kept for convenience is given up first.
+      this.trim(0);
+      address = this.#bindings.allocate(size);
+    }
+    if (address === 0) throw outOfMemory(what, bytes, this.#maxBytes);
+    return { address, bytes: size };
+  }
+
+  returnBlock(block: Block): void {
+    if (block.bytes > keptBytes) {
+      this.#bindings.release(block.address);
+      this.#bindings.trimScratch(keptBytes);
+    } else {
+      this.#idle.push(block);
+    }
+  }
+
+  /** Throws OUT_OF_MEMORY when the heap could never hold this, before any work. */
+  check(bytes: number, what: string): void {
+    if (bytes > this.#maxBytes) throw outOfMemory(what, bytes, this.#maxBytes);
+  }
+
+  /** Gives up idle blocks, and the threads' working memory when it is above `scratchBytes`. */
+  trim(scratchBytes: number): void {
+    for (const { address } of this.#idle.splice(0)) this.#bindings.release(address);
+    this.#bindings.trimScratch(scratchBytes);
+  }
+
+  /** Bytes in use without what is only kept for the next call. */
+  usage(): { heapBytes: number; inUseBytes: number; peakBytes: number } {
+    const idle = this.#idle.reduce((sum, { bytes }) => sum + bytes, 0);
+    return {
+      heapBytes: this.#memory.buffer.byteLength,
+      inUseBytes: Math.max(0, this.#bindings.inUseBytes() - idle - this.#bindings.scratchBytes()),
+      peakBytes: this.#bindings.peakBytes(),
+    };
+  }
+}

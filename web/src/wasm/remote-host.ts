@@ -1,0 +1,151 @@
+// Wasm: the page's side of an engine that lives in a worker, so that the page never freezes. Requests go there as copies
+// whose buffers are transferred; the caller's arrays stay untouched.
+import { aborted, disposed, fromErrorRecord, HeadwiseError, initFailed, unsupported } from '../errors.js';
+import type { Request, Response } from '../request.js';
+import { messageOf } from './files.js';
+import type { ThreadWorker } from './glue.js';
+import { snapshot, type Host, type MemoryUsage } from './host.js';
+import type { LoadOptions, ModuleInfo } from './loader.js';
+import { buffersOf, type FromWorker, type ToWorker } from './protocol.js';
+import { workerStarter, type WorkerRole } from './threads.js';
+
+// A worker whose script does not say hello within this time never will.
+const helloDeadlineMs = 4000;
+
+interface Pending {
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+export class RemoteHost implements Host {
+  readonly info: ModuleInfo;
+  readonly #worker: ThreadWorker;
+  readonly #pending = new Map<number, Pending>();
+  #nextId = 1;
+  #gone: HeadwiseError | undefined;
+
+  /** Rejects when the worker cannot be started, does not answer, or cannot start the engine. */
+  static async start(options: LoadOptions): Promise<RemoteHost> {
+    let worker: ThreadWorker;
+    try {
+      worker = (await workerStarter(options.workerUrl))();
+    } catch (error) {
+      throw new WorkerFailure(`the engine's worker could not be started: ${messageOf(error)}`);
+    }
+    try {
+      const info = await greet(worker, options);
+      return new RemoteHost(worker, info);
+    } catch (error) {
+      worker.terminate();
+      throw error;
+    }
+  }
+
+  private constructor(worker: ThreadWorker, info: ModuleInfo) {
+    this.#worker = worker;
+    this.info = info;
+    worker.onmessage = ({ data }) => this.#receive(data as FromWorker);
+    worker.onerror = (event) => {
+      const message = (event as { message?: string } | null)?.message ?? 'unknown error';
+      this.#end(new HeadwiseError('DEVICE_LOST', `the engine's worker failed: ${message}`));
+    };
+    worker.unref?.();
+  }
+
+  async run(request: Request, signal?: AbortSignal): Promise<Response> {
+    if (signal?.aborted === true) throw aborted(request.op, signal.reason);
+    const copy = snapshot(request);
+    const id = this.#nextId++;
+    const abort = (): void => {
+      this.#post({ id, abort: true });
+    };
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      return (await this.#ask(id, { id, request: copy }, buffersOf(copy))) as Response;
+    } catch (error) {
+      if ((error as { code?: unknown }).code === 'ABORTED') throw aborted(request.op, signal?.reason);
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  runSync(): Response {
+    throw unsupported(
+      'synchronous calls need the engine on this thread: createEngine({ offMainThread: false }), or use the asynchronous call',
+    );
+  }
+
+  async memory(): Promise<MemoryUsage> {
+    const id = this.#nextId++;
+    return (await this.#ask(id, { id, memory: true }, [])) as MemoryUsage;
+  }
+
+  dispose(): void {
+    this.#end(disposed('the engine'));
+  }
+
+  #end(error: HeadwiseError): void {
+    if (this.#gone !== undefined) return;
+    this.#gone = error;
+    this.#worker.terminate();
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+  }
+
+  #post(message: ToWorker, transfer: ArrayBuffer[] = []): void {
+    if (this.#gone === undefined) this.#worker.postMessage(message, transfer);
+  }
+
+  #ask(id: number, message: ToWorker, transfer: ArrayBuffer[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#gone !== undefined) throw this.#gone;
+      this.#post(message, transfer);
+      // Node: the worker keeps the process alive just as long as it is being waited for.
+      if (this.#pending.size === 0) this.#worker.ref?.();
+      this.#pending.set(id, { resolve, reject });
+    });
+  }
+
+  #receive(message: FromWorker): void {
+    if (!('id' in message)) return;
+    const pending = this.#pending.get(message.id);
+    if (pending === undefined) return;
+    this.#pending.delete(message.id);
+    if (this.#pending.size === 0) this.#worker.unref?.();
+    if ('error' in message) pending.reject(fromErrorRecord(message.error));
+    else pending.resolve('usage' in message ? message.usage : message.response);
+  }
+}
+
+/** The worker itself could not be had, as against an engine that failed inside it. */
+export class WorkerFailure extends Error {
+  toInitFailed(): HeadwiseError {
+    return initFailed(this.message);
+  }
+}
+
+async function greet(worker: ThreadWorker, options: LoadOptions): Promise<ModuleInfo> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    return await new Promise<ModuleInfo>((resolve, reject) => {
+      timer = setTimeout(() => {
+        reject(new WorkerFailure(`the engine's worker did not answer within ${helloDeadlineMs / 1000} s`));
+      }, helloDeadlineMs);
+      worker.onerror = (event) => {
+        const message = (event as { message?: string } | null)?.message ?? 'its script did not load';
+        reject(new WorkerFailure(`the engine's worker failed: ${message}`));
+      };
+      worker.onmessage = ({ data }) => {
+        const message = data as FromWorker;
+        if ('hello' in message) clearTimeout(timer);
+        else if ('ready' in message) resolve(message.ready);
+        else if ('failed' in message) reject(fromErrorRecord(message.failed));
+      };
+      const role: WorkerRole = { role: 'host', options };
+      worker.postMessage(role);
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
