@@ -2,7 +2,7 @@
 //
 //   output, weights = layer(q, k, v, mask)                                            in Keras
 //   const { output, weights } = await layer.forward(q, k, v, { bias, returnWeights: true })   here, bias = mask · −1e9
-import { createEngine, tensor } from 'headwise';
+import { createEngine } from 'headwise';
 import { readFixture } from './lib/fixtures.mjs';
 import { caseNamed, decode, runDocument002 } from './lib/keras.mjs';
 import { largestDifference } from './lib/matrix.mjs';
@@ -34,7 +34,7 @@ const { q, k, v, mask } = stored.inputs;
 const { embedDim, numHeads } = stored.config;
 const layer = engine.multiHeadAttention({ embedDim, numHeads });
 await layer.loadKeras(stored.weights.map(decode));
-const keep = tensor(Uint8Array.from(decode(mask).data, (hide) => 1 - hide), mask.shape);
+const keep = { data: Uint8Array.from(decode(mask).data, (hide) => 1 - hide), shape: mask.shape };
 const selected = await layer.forward(decode(q), decode(k), decode(v), { mask: keep });
 const difference = largestDifference(selected.output.data, decode(stored.outputs.output).data);
 say(`002_look_ahead with mask instead of bias: largest difference ${difference.toExponential(1)}`);

@@ -41,7 +41,7 @@ export function decode(stored) {
  * @param {StoredCase} stored
  * @param {(layer: import('headwise').MultiHeadAttention, inputs: Record<string, { data: Float32Array, shape: number[] }>) =>
  *   Promise<{ output: import('./matrix.mjs').Numbers, weights?: import('./matrix.mjs').Numbers | null }>} call
- * @param {import('headwise').MultiHeadAttentionOptions} options
+ * @param {import('headwise').MultiHeadAttentionConfig} options
  * @returns {Promise<KerasResult>}
  */
 async function compare(engine, stored, options, call) {

@@ -34,7 +34,7 @@ export const PLAIN_VARIANT = /** @type {Variant} */ ({
  * The layer's options for a variant.
  * @param {Variant} variant
  * @param {number} [seed]
- * @returns {import('headwise').MultiHeadAttentionOptions}
+ * @returns {import('headwise').MultiHeadAttentionConfig}
  */
 export function layerOptions(variant, seed = 1) {
   return {

@@ -29,7 +29,7 @@ export interface Request {
   groupGaps?: number;
 }
 
-const MAX_CELL = 56;
+const MAX_CELL = 62;
 const FLAT_CELL = 34;
 const LABEL_LINE = 15;
 const GAP = 8;

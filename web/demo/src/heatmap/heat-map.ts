@@ -65,11 +65,11 @@ export class HeatMap {
     this.element = h(
       'figure.map',
       {},
-      h('figcaption', {}, this.#title, this.#note),
+      h('figcaption', {}, this.#title, this.#note, this.#tableButton),
       this.#stage,
       this.#message,
       this.#readout,
-      h('div.map-foot', {}, options.plain ? null : this.#legend.element, this.#tableButton),
+      options.plain ? null : this.#legend.element,
       this.#table.element,
     );
     this.#listen();
@@ -129,13 +129,11 @@ export class HeatMap {
     const data = this.#data;
     const cell = this.#cell;
     if (!data || !cell) {
-      this.#readout.textContent = this.#options.plain ? '' : s.map.idle;
-      this.#readout.classList.add('idle');
+      this.#readout.textContent = '';
       return;
     }
     const index = cell.row * data.columns.labels.length + cell.column;
     const value = data.hidden?.[index] ? s.map.hidden : valueText(data.values[index]);
-    this.#readout.classList.remove('idle');
     this.#readout.textContent = s.map.cell(
       s.map[data.rows.role],
       shorten(data.rows.labels[cell.row], 40),

@@ -155,9 +155,9 @@ export const en = {
     difference: (value: string) => `Largest difference: **${value}**`,
     within: 'within the 0.00001 asked for',
     beyond: 'more than the 0.00001 asked for',
-    token: (n: number) => `token ${n}`,
-    query: (n: number) => `q${n}`,
-    key: (n: number) => `k${n}`,
+    token: (n: number) => `token ${n + 1}`,
+    query: (n: number) => `q${n + 1}`,
+    key: (n: number) => `k${n + 1}`,
   },
 
   variants: {
@@ -218,7 +218,6 @@ export const en = {
     timesTitle: 'Time of each step',
     timesNote: 'Milliseconds of the last walk-through, the way to the worker and back included. On matrices this small, that way is most of it.',
     step: 'Step',
-    time: 'ms',
     stressTitle: 'Does the page freeze?',
     stressText: 'Start something heavy: 24 attentions of 8 heads, 2048 queries and 2048 keys with 64 numbers each. Meanwhile scroll, type, point at maps. Whatever else you start here is computed as well.',
     start: 'Start',
@@ -227,8 +226,6 @@ export const en = {
     finished: (seconds: string, rate: string) => `Done in ${seconds} s, ${rate} billion operations a second.`,
     stopped: (done: number, ms: number) => `Stopped after ${done}; the engine was free again ${number(ms)} ms after your click.`,
     kinds: {
-      source: 'source',
-      target: 'target',
       encoder: 'encoder',
       decoder: 'decoder',
       cross: 'encoder–decoder',
@@ -256,7 +253,6 @@ export const en = {
     cell: (rowAxis: string, row: string, columnAxis: string, column: string, value: string) =>
       `${rowAxis} ${row}, ${columnAxis} ${column}, ${value}`,
     hidden: 'hidden by the mask',
-    idle: 'Point at a square to read its value.',
     description: (title: string, rows: number, columns: number) =>
       `${title}: heat map, ${rows} rows, ${columns} columns. Arrow keys walk from square to square.`,
     table: 'Table',

@@ -155,9 +155,9 @@ export const zh: Strings = {
     difference: (value) => `最大差异：**${value}**`,
     within: '在要求的 0.00001 以内',
     beyond: '超出要求的 0.00001',
-    token: (n) => `词元 ${n}`,
-    query: (n) => `q${n}`,
-    key: (n) => `k${n}`,
+    token: (n) => `词元 ${n + 1}`,
+    query: (n) => `q${n + 1}`,
+    key: (n) => `k${n + 1}`,
   },
 
   variants: {
@@ -218,7 +218,6 @@ export const zh: Strings = {
     timesTitle: '每一步的用时',
     timesNote: '最近一次逐步演示的毫秒数，包括往返 Worker 的路程。矩阵这么小，时间大多花在路上。',
     step: '步骤',
-    time: '毫秒',
     stressTitle: '页面会卡住吗？',
     stressText: '来一点重活：24 次注意力，每次 8 个头、2048 个查询、2048 个键，每个 64 维。计算的同时，您可以滚动页面、打字、查看各张图；您在这里启动的其他计算也会照常完成。',
     start: '开始',
@@ -227,8 +226,6 @@ export const zh: Strings = {
     finished: (seconds, rate) => `完成，用时 ${seconds} 秒，每秒 ${rate} × 10⁹ 次运算。`,
     stopped: (done, ms) => `算完 ${done} 次后停止；点击之后 ${number(ms)} 毫秒，引擎已空闲。`,
     kinds: {
-      source: '源句',
-      target: '目标句',
       encoder: '编码器',
       decoder: '解码器',
       cross: '编码器 - 解码器',
@@ -255,7 +252,6 @@ export const zh: Strings = {
     row: '行',
     cell: (rowAxis, row, columnAxis, column, value) => `${rowAxis} ${row}，${columnAxis} ${column}，${value}`,
     hidden: '被掩码遮住',
-    idle: '把鼠标移到格子上，即可读出数值。',
     description: (title, rows, columns) => `${title}：热图，${rows} 行 ${columns} 列。用方向键逐格查看。`,
     table: '表格',
     closeTable: '收起表格',

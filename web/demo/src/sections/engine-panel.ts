@@ -54,31 +54,40 @@ function facts(): HTMLElement {
   return list;
 }
 
+/** The columns of the table: a sentence's own steps stand above its self-attention's. */
+const COLUMNS = [
+  { kind: 'encoder', side: 'source' },
+  { kind: 'decoder', side: 'target' },
+  { kind: 'cross', side: null },
+] as const;
+
 function times(): HTMLElement {
+  const head = h('tr');
   const body = h('tbody');
-  const table = h(
-    'table.times',
-    {},
-    h('thead', {}, h('tr', {}, say(h('th', { scope: 'col' }), (s) => s.engine.step), say(h('th', { scope: 'col' }), (s) => s.engine.time), h('td'))),
-    body,
-  );
+  const table = h('table.times', {}, h('thead', {}, head), body);
   const render = () => {
     const s = t().engine;
-    const timings = walkTimings.get();
-    const longest = Math.max(...timings.map((timing) => timing.milliseconds), 0.001);
+    const took = new Map(walkTimings.get().map(({ name, milliseconds }) => [name, milliseconds]));
+    const longest = Math.max(...took.values(), 0.001);
+    head.replaceChildren(
+      h('th', { scope: 'col' }, s.step),
+      ...COLUMNS.map(({ kind }) => h('th', { scope: 'col' }, s.kinds[kind])),
+    );
     body.replaceChildren(
-      ...timings.map(({ name, milliseconds }) => {
-        const [kind, step] = name.split('.');
-        const bar = h('span.time-bar', { 'aria-hidden': 'true' });
-        bar.style.width = `${(milliseconds / longest) * 100}%`;
-        return h(
+      ...Object.entries(s.steps).map(([step, name]) =>
+        h(
           'tr',
           {},
-          h('th', { scope: 'row' }, `${s.kinds[kind]} · ${s.steps[step]}`),
-          h('td', {}, milliseconds.toFixed(2)),
-          h('td.time-cell', {}, bar),
-        );
-      }),
+          h('th', { scope: 'row' }, name),
+          ...COLUMNS.map(({ kind, side }) => {
+            const milliseconds = took.get(`${kind}.${step}`) ?? (side ? took.get(`${side}.${step}`) : undefined);
+            if (milliseconds === undefined) return h('td');
+            const bar = h('span.time-bar', { 'aria-hidden': 'true' });
+            bar.style.width = `${(milliseconds / longest) * 100}%`;
+            return h('td', {}, milliseconds.toFixed(2), bar);
+          }),
+        ),
+      ),
     );
   };
   walkTimings.watch(render);

@@ -132,6 +132,8 @@ export function walkSection(): HTMLElement {
     projected: names.map((name) => noted(() => name)),
     whole: noted(() => f().whole('Q')),
     perHead: noted(() => f().heads('Q')),
+    queries: noted(() => f().heads('Q')),
+    keys: noted(() => f().heads('K')),
     products: noted(() => f().scores),
     masked: noted(() => f().masked),
     scaled: noted(() => f().scaled),
@@ -174,6 +176,9 @@ export function walkSection(): HTMLElement {
 
     matrix(m.whole, a.q, a.q.data, projectedMax, grouped);
     matrix(m.perHead, a.qHeads, headOf(a.qHeads, head), projectedMax, narrow);
+
+    matrix(m.queries, a.qHeads, headOf(a.qHeads, head), projectedMax, narrow);
+    matrix(m.keys, a.kHeads, headOf(a.kHeads, head), projectedMax, narrow);
 
     const pairs = { rows: tokenAxis(now.source, 'source', 'query'), columns: tokenAxis(now.source, 'source', 'key') };
     const hidden = hiddenCells(headOf(a.masked, head));
@@ -227,7 +232,7 @@ export function walkSection(): HTMLElement {
     }),
     step(5, (s) => s.walk.steps.scores.title, (s) => s.walk.steps.scores.text, {
       code: "await engine.attention(q, k, v, {\n  scale: 1, returnScores: 'raw' })",
-      figures: [walkHeadPicker(false), m.products.element],
+      figures: [walkHeadPicker(false), m.queries.element, m.keys.element, m.products.element],
     }),
     step(6, (s) => s.walk.steps.mask.title, (s) => s.walk.steps.mask.text, {
       code: "await engine.attention(q, k, v, {\n  keyPaddingMask, scale: 1,\n  returnScores: 'masked' })",
