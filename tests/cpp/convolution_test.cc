@@ -30,7 +30,8 @@ void ExpectConvolution(const ConvolutionArgs& a, const Guarded& y) {
           const std::int32_t from = i + t - left;
           if (from < 0 || from >= a.length) continue;
           for (std::int32_t c = 0; c < a.in; ++c) {
-            const double term = double{a.x[(b * a.length + from) * a.in + c]} * double{a.kernel[(t * a.in + c) * a.out + o]};
+            const double term =
+                double{a.x[(b * a.length + from) * a.in + c]} * double{a.kernel[(t * a.in + c) * a.out + o]};
             sum += term;
             magnitude += std::fabs(term);
           }
@@ -74,7 +75,7 @@ TEST(Convolution, MatchesTheDefinition) {
         const std::vector<float> kernel = random.Floats(kernel_size * in * out);
         const std::vector<float> bias = random.Floats(out);
         Guarded y(3 * length * out);
-        const ConvolutionArgs args = {3,        length,        in,          out,      kernel_size, causal,
+        const ConvolutionArgs args = {3,        length,        in,          out,     kernel_size, causal,
                                       x.data(), kernel.data(), bias.data(), y.data()};
         ASSERT_TRUE(Convolution(args, pool).ok());
         ExpectConvolution(args, y);

@@ -1,10 +1,10 @@
 // Tests: the cutting of a product into tasks. No kernel runs here.
-#include "gemm/plan.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
+
+#include "gemm/plan.h"
 
 namespace headwise {
 namespace {

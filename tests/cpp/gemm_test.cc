@@ -1,4 +1,5 @@
-// Tests: the matrix product against a plain loop in double. The tolerance is the kernel's own bound, element by element.
+// Tests: the matrix product against a plain loop in double. The tolerance is the kernel's own bound, element by
+// element.
 #include "headwise/gemm.h"
 
 #include <gtest/gtest.h>
@@ -34,8 +35,8 @@ struct Problem {
   }
 };
 
-// |computed - exact| <= (k + 2) 2^-24 (|start| + sum |a w|): k roundings of the chain, one for each block's addition, of
-// which there are fewer than k, and one for the start.
+// |computed - exact| <= (k + 2) 2^-24 (|start| + sum |a w|): k roundings of the chain, one for each block's addition,
+// of which there are fewer than k, and one for the start.
 void ExpectProduct(const Problem& p, const Guarded& c, bool with_bias, bool accumulate) {
   for (std::int32_t i = 0; i < p.m; ++i) {
     for (std::int32_t j = 0; j < p.n; ++j) {

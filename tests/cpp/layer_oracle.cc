@@ -66,8 +66,9 @@ void Rotate(const MultiHeadAttentionConfig& config, Heads& x, const std::vector<
     for (std::int64_t i = 0; i < x.rows; ++i) {
       for (std::int64_t h = 0; h < x.heads; ++h) {
         for (std::int64_t pair = 0; pair < config.rope_dim / 2; ++pair) {
-          const double angle = static_cast<double>(first.at(static_cast<std::size_t>(b)) + i) *
-                               std::pow(static_cast<double>(config.rope_base), -2.0 * static_cast<double>(pair) / config.rope_dim);
+          const double angle =
+              static_cast<double>(first.at(static_cast<std::size_t>(b)) + i) *
+              std::pow(static_cast<double>(config.rope_base), -2.0 * static_cast<double>(pair) / config.rope_dim);
           const bool neighbours = config.rope_interleaved != 0;
           double& a = x.at(b, i, h, neighbours ? 2 * pair : pair);
           double& c = x.at(b, i, h, neighbours ? 2 * pair + 1 : pair + config.rope_dim / 2);
@@ -134,7 +135,8 @@ LayerResult LayerOracle(const MultiHeadAttention& layer, const MultiHeadAttentio
             const double qd = q.at(b, i, h, d);
             const double kd = k.at(b, j, g, d);
             score += c.score == LayerScore::kAdditive
-                         ? static_cast<double>(score_kernel.at(static_cast<std::size_t>(h * c.head_dim + d))) * std::tanh(qd + kd)
+                         ? static_cast<double>(score_kernel.at(static_cast<std::size_t>(h * c.head_dim + d))) *
+                               std::tanh(qd + kd)
                          : qd * kd;
           }
           if (c.score == LayerScore::kScaledDot) score /= std::sqrt(static_cast<double>(c.head_dim));
@@ -163,7 +165,8 @@ LayerResult LayerOracle(const MultiHeadAttention& layer, const MultiHeadAttentio
         for (std::int64_t h = 0; h < c.heads; ++h) {
           for (std::int64_t d = 0; d < c.value_head_dim; ++d) {
             const std::int64_t row = (c.merge == MergeKind::kSum ? 0 : h * c.value_head_dim) + d;
-            sum += heads.at(b, i, h, d) * static_cast<double>(kernel.at(static_cast<std::size_t>(row * c.output_dim + o)));
+            sum +=
+                heads.at(b, i, h, d) * static_cast<double>(kernel.at(static_cast<std::size_t>(row * c.output_dim + o)));
           }
         }
         const bool padding = a.q_lengths != nullptr && i >= a.q_lengths[b];

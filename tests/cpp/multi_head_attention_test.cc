@@ -49,7 +49,8 @@ struct Call {
   std::vector<std::int32_t> kv_lengths, q_lengths, offsets;
   MultiHeadAttentionArgs args;
 
-  Call(const MultiHeadAttentionConfig& c, std::int32_t batch, std::int32_t queries, std::int32_t keys, std::uint32_t seed) {
+  Call(const MultiHeadAttentionConfig& c, std::int32_t batch, std::int32_t queries, std::int32_t keys,
+       std::uint32_t seed) {
     RandomValues random(seed);
     query = random.Floats(std::int64_t{batch} * queries * c.embed_dim);
     key = random.Floats(std::int64_t{batch} * keys * c.key_dim);
@@ -144,7 +145,8 @@ class MeanLayer : public ::testing::Test {
     ASSERT_TRUE(layer_.SetParameters(sources).ok());
   }
   std::vector<float> Of(const std::vector<float>& tokens, bool causal) {
-    Call call(layer_.config(), 1, static_cast<std::int32_t>(tokens.size() / 4), static_cast<std::int32_t>(tokens.size() / 4), 0);
+    Call call(layer_.config(), 1, static_cast<std::int32_t>(tokens.size() / 4),
+              static_cast<std::int32_t>(tokens.size() / 4), 0);
     call.query = call.key = call.value = tokens;
     call.args.attention.causal = causal ? 1 : 0;
     return RunLayer(layer_, call, 2, false).output;
@@ -179,7 +181,8 @@ TEST(MultiHeadAttention, PermutingTheTokensPermutesTheRows) {
   const std::vector<float> before = RunLayer(layer, call, 1, false).output;
   const std::vector<float> tokens = call.query;
   for (std::size_t i = 0; i < 5; ++i) {
-    std::copy_n(tokens.begin() + static_cast<std::ptrdiff_t>((4 - i) * 12), 12, call.query.begin() + static_cast<std::ptrdiff_t>(i * 12));
+    std::copy_n(tokens.begin() + static_cast<std::ptrdiff_t>((4 - i) * 12), 12,
+                call.query.begin() + static_cast<std::ptrdiff_t>(i * 12));
   }
   call.key = call.value = call.query;
   const std::vector<float> after = RunLayer(layer, call, 1, false).output;
@@ -189,7 +192,8 @@ TEST(MultiHeadAttention, PermutingTheTokensPermutesTheRows) {
 }
 
 TEST(MultiHeadAttention, EveryKindOfLayerMatchesTheDefinition) {
-  for (const LayerScore score : {LayerScore::kScaledDot, LayerScore::kDot, LayerScore::kCosine, LayerScore::kAdditive}) {
+  for (const LayerScore score :
+       {LayerScore::kScaledDot, LayerScore::kDot, LayerScore::kCosine, LayerScore::kAdditive}) {
     for (const MergeKind merge : {MergeKind::kConcat, MergeKind::kSum}) {
       for (const std::int32_t taps : {0, 1, 2, 3}) {
         for (const std::int32_t bias : {0, 1}) {
@@ -295,7 +299,8 @@ TEST(MultiHeadAttention, NothingLeaksFromHiddenTokens) {
     for (std::size_t token = 0; token < 12; ++token) {
       if (call.padding[token] != 0) continue;
       std::fill_n(call.key.begin() + static_cast<std::ptrdiff_t>(token * 8), 8, kNaN);
-      std::fill_n(call.value.begin() + static_cast<std::ptrdiff_t>(token * 8), 8, std::numeric_limits<float>::infinity());
+      std::fill_n(call.value.begin() + static_cast<std::ptrdiff_t>(token * 8), 8,
+                  std::numeric_limits<float>::infinity());
     }
     EXPECT_TRUE(SameBits(RunLayer(layer, call, 1, false).output, before));
   }
@@ -342,7 +347,8 @@ TEST(MultiHeadAttention, AcceptsSizesOfZero) {
   const std::int32_t sizes[][3] = {{0, 2, 3}, {2, 0, 3}, {2, 3, 0}, {0, 0, 0}};
   for (const auto& size : sizes) {
     Call call(layer.config(), size[0], size[1], size[2], 72);
-    ExpectDefinition(layer, call, std::to_string(size[0]) + ", " + std::to_string(size[1]) + ", " + std::to_string(size[2]));
+    ExpectDefinition(layer, call,
+                     std::to_string(size[0]) + ", " + std::to_string(size[1]) + ", " + std::to_string(size[2]));
   }
 }
 

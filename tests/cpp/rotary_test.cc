@@ -121,7 +121,8 @@ TEST(Rotary, RefusesWhatHasNoPairs) {
     EXPECT_EQ(Rotary(args, pool).code, StatusCode::kInvalidShape) << dim;
   }
   args.dim = 2;
-  for (const float base : {0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float base :
+       {0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     args.base = base;
     EXPECT_EQ(Rotary(args, pool).code, StatusCode::kInvalidValue) << base;
   }

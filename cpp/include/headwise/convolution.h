@@ -1,4 +1,5 @@
-// Public: one-dimensional convolution over a sequence, stride 1, one output row for every input row. Float32, row-major.
+// Public: one-dimensional convolution over a sequence, stride 1, one output row for every input row. Float32,
+// row-major.
 //
 //   y[b, i, o] = bias[o] + sum over t, c of x[b, i + t - left, c] * kernel[t, c, o]
 //
@@ -15,21 +16,22 @@
 
 namespace headwise {
 
-// The product with a kernel that is packed already, as [kernel_size * in, out]. Borrows everything; y overlaps no input.
+// The product with a kernel that is packed already, as [kernel_size * in, out]. Borrows everything; y overlaps no
+// input.
 struct PackedConvolutionArgs {
   std::int32_t batch = 0;   // B
   std::int32_t length = 0;  // L
   std::int32_t in = 0;
   std::int32_t kernel_size = 1;
-  std::int32_t causal = 0;            // nonzero: row i sees no later row
-  const float* x = nullptr;           // [B, L, in]
+  std::int32_t causal = 0;   // nonzero: row i sees no later row
+  const float* x = nullptr;  // [B, L, in]
   const PackedMatrix* kernel = nullptr;
-  const float* bias = nullptr;        // [out] or null
-  float* y = nullptr;                 // [B, L, out]
+  const float* bias = nullptr;  // [out] or null
+  float* y = nullptr;           // [B, L, out]
 };
 
-// Adds the convolution to `job` as one phase; `args` outlives the job. Every element is summed tap by tap, so results do
-// not depend on the thread count.
+// Adds the convolution to `job` as one phase; `args` outlives the job. Every element is summed tap by tap, so results
+// do not depend on the thread count.
 Status AddPackedConvolution(const PackedConvolutionArgs& args, Job& job);
 
 // The same with a plain kernel.
@@ -38,7 +40,7 @@ struct ConvolutionArgs {
   std::int32_t length = 0;  // L
   std::int32_t in = 0;
   std::int32_t out = 0;
-  std::int32_t kernel_size = 1;   // at least 1; may exceed L
+  std::int32_t kernel_size = 1;  // at least 1; may exceed L
   std::int32_t causal = 0;
   const float* x = nullptr;       // [B, L, in]
   const float* kernel = nullptr;  // [kernel_size, in, out]
@@ -46,7 +48,8 @@ struct ConvolutionArgs {
   float* y = nullptr;             // [B, L, out]
 };
 
-// A call in progress: Prepare packs the kernel and adds one phase to `job`. The object outlives the job and does not move.
+// A call in progress: Prepare packs the kernel and adds one phase to `job`. The object outlives the job and does not
+// move.
 class ConvolutionForward {
  public:
   ConvolutionForward() = default;

@@ -21,15 +21,16 @@ struct LinearArgs {
   float* y = nullptr;             // [rows, out]
 };
 
-// A call in progress: Prepare packs the kernel and adds one phase to `job`. The object outlives the job and does not move.
+// A call in progress: Prepare packs the kernel and adds one phase to `job`. The object outlives the job and does not
+// move.
 class LinearForward {
  public:
   LinearForward() = default;
   LinearForward(const LinearForward&) = delete;
   LinearForward& operator=(const LinearForward&) = delete;
 
-  // kInvalidShape for a negative size, kInvalidValue for a missing pointer, kOutOfMemory when the packed kernel cannot be
-  // had. With in = 0 every row of y is the bias (or 0).
+  // kInvalidShape for a negative size, kInvalidValue for a missing pointer, kOutOfMemory when the packed kernel cannot
+  // be had. With in = 0 every row of y is the bias (or 0).
   Status Prepare(const LinearArgs& args, Job& job);
 
  private:

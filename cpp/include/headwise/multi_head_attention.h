@@ -53,7 +53,8 @@ struct MultiHeadAttentionConfig {
   std::uint32_t seed_high = 0;
 };
 
-// Fills in the defaults and checks that everything fits together; the name of the offending field is the status' argument.
+// Fills in the defaults and checks that everything fits together; the name of the offending field is the status'
+// argument.
 Status ResolveConfig(MultiHeadAttentionConfig& config);
 
 // Parameters and their layouts. A kernel's flat order is what GetParameter gives and SetParameters takes.
@@ -88,8 +89,8 @@ struct ParameterSources {
 
 struct LayerParameter;  // one parameter, packed, counted by reference
 
-// A layer's configuration and parameters. Not thread-safe; used by the thread that prepares calls. Calls in progress hold
-// the parameters they were prepared with, so the layer may be changed or destroyed meanwhile.
+// A layer's configuration and parameters. Not thread-safe; used by the thread that prepares calls. Calls in progress
+// hold the parameters they were prepared with, so the layer may be changed or destroyed meanwhile.
 class MultiHeadAttention {
  public:
   MultiHeadAttention() = default;
@@ -97,8 +98,8 @@ class MultiHeadAttention {
   MultiHeadAttention(const MultiHeadAttention&) = delete;
   MultiHeadAttention& operator=(const MultiHeadAttention&) = delete;
 
-  // Resolves `config` and makes the start values: kernels Glorot-uniform from the seed, biases 0. After a failure the layer
-  // is as before.
+  // Resolves `config` and makes the start values: kernels Glorot-uniform from the seed, biases 0. After a failure the
+  // layer is as before.
   Status Init(const MultiHeadAttentionConfig& config);
 
   // Takes copies, all or none. A source for a parameter that the layer does not have is kInvalidValue.
@@ -121,18 +122,18 @@ struct MultiHeadAttentionArgs {
   // batch, queries and keys; the masking options, dropout, softcap, weights, scores and log-sum-exp as in attention.h.
   // Heads, sizes, q, k, v, out, their strides, the score and the scale are the layer's: what stands there is not read.
   AttentionArgs attention;
-  const float* query = nullptr;  // [B, L, E]
-  const float* key = nullptr;    // [B, S, key_dim]
-  const float* value = nullptr;  // [B, S, value_dim]
-  float* output = nullptr;       // [B, L, output_dim]; overlaps no input
+  const float* query = nullptr;      // [B, L, E]
+  const float* key = nullptr;        // [B, S, key_dim]
+  const float* value = nullptr;      // [B, S, value_dim]
+  float* output = nullptr;           // [B, L, output_dim]; overlaps no input
   float* average_weights = nullptr;  // [B, L, S] or null: the weights' mean over all heads
 };
 
 // A call in progress: Prepare, then run the job. The object outlives the job and does not move.
 //
 // With a rotary embedding key j stands at position j, query i at i + offset, the offset being the one that causality,
-// windows and ALiBi use (causal_offsets, by default kv_length - q_length). Output rows past the end of q_lengths are 0; a
-// row that sees no key is the output bias. A convolution sees every token: lengths and masks act on what it makes.
+// windows and ALiBi use (causal_offsets, by default kv_length - q_length). Output rows past the end of q_lengths are 0;
+// a row that sees no key is the output bias. A convolution sees every token: lengths and masks act on what it makes.
 class MultiHeadAttentionForward {
  public:
   MultiHeadAttentionForward() = default;
@@ -140,8 +141,8 @@ class MultiHeadAttentionForward {
   MultiHeadAttentionForward(const MultiHeadAttentionForward&) = delete;
   MultiHeadAttentionForward& operator=(const MultiHeadAttentionForward&) = delete;
 
-  // Checks, plans and allocates (the projections, B * (L * H + S * G) * (D + Dv) floats); adds the phases to `job`. After
-  // a failure nothing is held, and the job must not be run.
+  // Checks, plans and allocates (the projections, B * (L * H + S * G) * (D + Dv) floats); adds the phases to `job`.
+  // After a failure nothing is held, and the job must not be run.
   Status Prepare(const MultiHeadAttention& layer, const MultiHeadAttentionArgs& args, ThreadPool& pool, Job& job);
 
  private:

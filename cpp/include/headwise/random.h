@@ -6,7 +6,8 @@
 
 namespace headwise {
 
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): four words from a counter and a key.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): four words from a counter and a
+// key.
 void Philox(const std::uint32_t counter[4], const std::uint32_t key[2], std::uint32_t words[4]);
 
 // Glorot-uniform values (Glorot and Bengio, 2010) in (-limit, limit), limit = sqrt(6 / (fan_in + fan_out)); target[i]

@@ -3,8 +3,8 @@
 //
 //   (a, b) <- (a cos - b sin, a sin + b cos)
 //
-// interleaved: the pair is (x[2i], x[2i + 1]); else it is (x[i], x[i + dim / 2]). Only the first `dim` elements turn, the
-// tail is copied. Angles, sines and cosines are computed in double.
+// interleaved: the pair is (x[2i], x[2i + 1]); else it is (x[i], x[i + dim / 2]). Only the first `dim` elements turn,
+// the tail is copied. Angles, sines and cosines are computed in double.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct RotaryArgs {
   const std::int32_t* positions = nullptr;  // [B]
 };
 
-// Adds the rotation to `job` as one phase; `args` outlives the job. kInvalidShape: a negative size, or a dim that is odd
-// or above D; kInvalidValue: a base that is not finite and above 0, a missing pointer.
+// Adds the rotation to `job` as one phase; `args` outlives the job. kInvalidShape: a negative size, or a dim that is
+// odd or above D; kInvalidValue: a base that is not finite and above 0, a missing pointer.
 Status AddRotary(const RotaryArgs& args, Job& job);
 
 // The same, at once.

@@ -51,7 +51,8 @@ void MultiplyBlock(const PackedMatrix& w, std::int32_t k_begin, std::int32_t k, 
     const std::int32_t depth = std::min(k_block, k - at);
     for (std::int32_t column = block.column_begin; column < block.column_end; column += Tile::kPanel) {
       // Panel number column / kPanel begins at rows * column floats: each holds rows * kPanel.
-      const float* const panel = w.panels() + std::int64_t{w.rows()} * column + (std::int64_t{k_begin} + at) * Tile::kPanel;
+      const float* const panel =
+          w.panels() + std::int64_t{w.rows()} * column + (std::int64_t{k_begin} + at) * Tile::kPanel;
       const std::int32_t columns = block.column_end - column;
       if (columns >= Tile::kPanel) {
         Tile::Run<Tile::Into::kAdd>(rows, a + at, lda, panel, depth, c + column, ldc, nullptr);

@@ -16,9 +16,7 @@ Status CheckGemm(const GemmArgs& args) {
   return Status::Ok();
 }
 
-GemmPlan PlanOf(const GemmArgs& args) {
-  return PlanGemm(args.m, args.w->columns(), args.w->rows(), TileOfProducts());
-}
+GemmPlan PlanOf(const GemmArgs& args) { return PlanGemm(args.m, args.w->columns(), args.w->rows(), TileOfProducts()); }
 
 void ComputeBlock(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const GemmArgs*>(context);

@@ -36,8 +36,8 @@ Status PackedMatrix::Pack(const float* source, std::int32_t rows, std::int32_t c
   if (rows < 0 || columns < 0) return Status::InvalidShape("kernel");
   if (source == nullptr && rows > 0 && columns > 0) return Status::InvalidValue("kernel");
   const std::int64_t panels = (std::int64_t{columns} + kPanel - 1) / kPanel;
-  const std::uint64_t bytes = CheckedMul(CheckedMul(static_cast<std::uint64_t>(panels * kPanel),
-                                                    static_cast<std::uint64_t>(rows)), sizeof(float));
+  const std::uint64_t bytes = CheckedMul(
+      CheckedMul(static_cast<std::uint64_t>(panels * kPanel), static_cast<std::uint64_t>(rows)), sizeof(float));
   auto* const packed = static_cast<float*>(AllocateAligned(bytes));
   if (packed == nullptr) return Status::OutOfMemory(bytes);
 

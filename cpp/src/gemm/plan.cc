@@ -9,7 +9,8 @@ namespace {
 // A panel's block of k rows and the rows of A beside it are to stay in a first-level cache of 32 KiB.
 constexpr std::int64_t kPanelBlockBytes = 12288;
 
-// Tiles of rows in a task: eight of them pay for one pass over a panel block, and their rows of A stay in the second level.
+// Tiles of rows in a task: eight of them pay for one pass over a panel block, and their rows of A stay in the second
+// level.
 constexpr std::int64_t kRowTiles = 8;
 
 // Multiply-adds of a task: some tens of microseconds, far above the cost of handing it out and far below a slice.

@@ -1,5 +1,5 @@
-// Planning (pure): how a product C[m,n] = A[m,k] W[k,n] is cut into tasks, and k into blocks. Depends on the shape and the
-// kernel's tile alone.
+// Planning (pure): how a product C[m,n] = A[m,k] W[k,n] is cut into tasks, and k into blocks. Depends on the shape and
+// the kernel's tile alone.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ struct GemmTileShape {
 };
 
 struct GemmPlan {
-  std::int32_t row_block;      // rows of a task
-  std::int32_t column_block;   // columns of a task, whole panels
-  std::int32_t k_block;        // length of a sum that stays in registers
+  std::int32_t row_block;     // rows of a task
+  std::int32_t column_block;  // columns of a task, whole panels
+  std::int32_t k_block;       // length of a sum that stays in registers
   std::int64_t row_blocks;
   std::int64_t column_blocks;
 

@@ -36,8 +36,9 @@ Status CheckInputs(const MultiHeadAttentionArgs& args) {
 }
 
 float ScaleOf(const MultiHeadAttentionConfig& config) {
-  return config.score == LayerScore::kScaledDot ? static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)))
-                                                : 1.0F;
+  return config.score == LayerScore::kScaledDot
+             ? static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)))
+             : 1.0F;
 }
 
 }  // namespace
@@ -68,7 +69,8 @@ struct MultiHeadAttentionForward::Call {
   }
   // Weights of all heads in memory of our own: the mean needs them, the caller's buffer lacks some.
   bool OwnWeights() const {
-    return args.average_weights != nullptr && (args.attention.weights == nullptr || args.attention.weight_heads != nullptr);
+    return args.average_weights != nullptr &&
+           (args.attention.weights == nullptr || args.attention.weight_heads != nullptr);
   }
 
   MultiHeadAttentionConfig config;
@@ -163,7 +165,8 @@ Status MultiHeadAttentionForward::Call::AddProjections(Job& job) {
   Status status = AddProjection(args.query, config.embed_dim, ParameterKind::kQueryKernel, ParameterKind::kQueryBias, q,
                                 query_product, job);
   if (!status.ok()) return status;
-  status = AddProjection(args.key, config.key_dim, ParameterKind::kKeyKernel, ParameterKind::kKeyBias, k, key_product, job);
+  status =
+      AddProjection(args.key, config.key_dim, ParameterKind::kKeyKernel, ParameterKind::kKeyBias, k, key_product, job);
   if (!status.ok()) return status;
   return AddProjection(args.value, config.value_dim, ParameterKind::kValueKernel, ParameterKind::kValueBias, v,
                        value_product, job);

@@ -6,8 +6,8 @@
 
 namespace headwise {
 
-// Kernels are packed as the matrix that their product uses. Biases and score kernels are one row, [1, n]: its panels are
-// adjacent, so values() is the plain vector.
+// Kernels are packed as the matrix that their product uses. Biases and score kernels are one row, [1, n]: its panels
+// are adjacent, so values() is the plain vector.
 struct LayerParameter {
   int references = 1;
   PackedMatrix matrix;

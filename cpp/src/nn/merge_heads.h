@@ -8,7 +8,8 @@
 
 namespace headwise {
 
-// x[r, 0, :] <- x[r, 0, :] + ... + x[r, heads - 1, :], in that order, for x [rows, heads, size]; the other heads are left.
+// x[r, 0, :] <- x[r, 0, :] + ... + x[r, heads - 1, :], in that order, for x [rows, heads, size]; the other heads are
+// left.
 struct SumHeadsArgs {
   std::int64_t rows = 0;
   std::int32_t heads = 0;
@@ -23,9 +24,9 @@ struct AverageWeightsArgs {
   std::int32_t heads = 0;
   std::int32_t queries = 0;
   std::int32_t keys = 0;
-  const float* weights = nullptr;  // [B,H,L,S]
-  float* average = nullptr;        // [B,L,S]
-  float* selected = nullptr;       // [B,n,L,S] or null
+  const float* weights = nullptr;           // [B,H,L,S]
+  float* average = nullptr;                 // [B,L,S]
+  float* selected = nullptr;                // [B,n,L,S] or null
   const std::int32_t* selection = nullptr;  // [n]
   std::int32_t selection_count = 0;
 };
