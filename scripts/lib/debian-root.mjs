@@ -24,13 +24,23 @@ export function asRoot(command, args) {
   return ['sudo', [...(process.stdin.isTTY ? [] : ['-n']), command, ...args]];
 }
 
+function obstacleToBeingRoot() {
+  if (isRoot) return null;
+  if (!has('sudo')) return 'it needs root, or sudo';
+  if (!process.stdin.isTTY && ask('sudo', ['-n', 'true']) === null) return 'it needs root, and sudo asks for a password';
+  return null;
+}
+
 /** Why no Debian root can be made or entered here; null when nothing stands in the way. */
 export function obstacle() {
   if (process.platform !== 'linux') return 'it needs Linux';
   if (!existsSync(folder) && !has('mmdebstrap') && !has('apt-get')) return 'it needs mmdebstrap, or apt-get to install it';
-  if (!isRoot && !has('sudo')) return 'it needs root, or sudo';
-  if (!isRoot && !process.stdin.isTTY && ask('sudo', ['-n', 'true']) === null) return 'it needs root, and sudo asks for a password';
-  return null;
+  return obstacleToBeingRoot();
+}
+
+/** Why no package can be installed on this machine; null when nothing stands in the way. */
+export function obstacleToInstalling() {
+  return has('apt-get') ? obstacleToBeingRoot() : 'there is no apt-get';
 }
 
 /** Installs Debian or Ubuntu packages on this machine. */
@@ -145,7 +155,7 @@ export async function debianRoot() {
     stamp: readFileSync(stamp, 'utf8').trim(),
     run: (command, args, options = {}) => {
       const { cwd, env, ...rest } = options;
-      return run(...inside(command, args, { cwd, env, mounts }), rest);
+      return run(...inside(command, args, { cwd, env, mounts }), { shown: [command, ...args].join(' '), ...rest });
     },
   };
 }

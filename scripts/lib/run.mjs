@@ -7,18 +7,19 @@ import { Failure } from './log.mjs';
  * Runs a program to its end.
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: object, echo?: boolean, allowFailure?: boolean }} [options]
- *   echo: pass its output on while it runs (default true); allowFailure: return instead of throwing.
+ * @param {{ cwd?: string, env?: object, echo?: boolean | 'stderr', allowFailure?: boolean, shown?: string }} [options]
+ *   echo: pass its output, or its standard error alone, on while it runs (default true); allowFailure: return instead of throwing; shown: how to name
+ *   the command in an error.
  * @returns {Promise<{ code: number, output: string }>} exit code, and both streams as they came
  */
 export function run(command, args, options = {}) {
-  const { cwd, env, echo = true, allowFailure = false } = options;
+  const { cwd, env, echo = true, allowFailure = false, shown = [command, ...args].join(' ') } = options;
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     const take = (stream) => (chunk) => {
       output += chunk;
-      if (echo) stream.write(chunk);
+      if (echo === true || (echo === 'stderr' && stream === process.stderr)) stream.write(chunk);
     };
     child.stdout.setEncoding('utf8').on('data', take(process.stdout));
     child.stderr.setEncoding('utf8').on('data', take(process.stderr));
@@ -30,7 +31,7 @@ export function run(command, args, options = {}) {
       const result = { code: code ?? 128, output };
       if (result.code === 0 || allowFailure) return resolve(result);
       if (!echo) process.stderr.write(output);
-      reject(new Failure(`${[command, ...args].join(' ')} ended with ${signal ?? `code ${code}`}`));
+      reject(new Failure(`${shown} ended with ${signal ?? `code ${code}`}`));
     });
   });
 }
