@@ -26,9 +26,14 @@ export async function startEngine(): Promise<void> {
   }
 }
 
-/** Calls back with the engine as soon as there is one, and with the next after a new start. */
-export function withEngine(callback: (engine: Engine) => void): void {
+let turn: Promise<unknown> = Promise.resolve();
+
+/**
+ * Calls back with the engine as soon as there is one, and with the next after a new start. First works go one after the other, in
+ * the order of the page: what the reader sees first is there first, and no step's time holds another's.
+ */
+export function withEngine(callback: (engine: Engine) => Promise<void>): void {
   engineState.watch((state) => {
-    if (state.kind === 'ready') callback(state.engine);
+    if (state.kind === 'ready') turn = turn.then(() => callback(state.engine));
   });
 }

@@ -5,6 +5,8 @@ export interface Signal<T> {
   set(value: T): void;
   /** Calls back at every change, and once at once; returns the way to stop. */
   watch(callback: (value: T) => void): () => void;
+  /** Calls back at every change from now on. */
+  changed(callback: (value: T) => void): () => void;
 }
 
 export function createSignal<T>(initial: T): Signal<T> {
@@ -20,6 +22,10 @@ export function createSignal<T>(initial: T): Signal<T> {
     watch(callback) {
       watchers.add(callback);
       callback(value);
+      return () => watchers.delete(callback);
+    },
+    changed(callback) {
+      watchers.add(callback);
       return () => watchers.delete(callback);
     },
   };

@@ -1,7 +1,7 @@
 // Demo: the sample that the walk-through and the three attentions share, and its latest results.
 import { createSignal } from './signal.ts';
 import { LiveRun } from './live-run.ts';
-import { engineState, walkTimings, withEngine } from './engine-host.ts';
+import { engineState, walkTimings } from './engine-host.ts';
 import { SAMPLE, SIZES, walkThrough } from '../../examples/lib/transformer.mjs';
 import { HeadPicker, type HeadChoice } from './parts/head-picker.ts';
 
@@ -53,5 +53,3 @@ export const walkRun = new LiveRun<Walk | null>(
     walkTimings.set(result.timings);
   },
 );
-
-withEngine(() => void walkRun.now());

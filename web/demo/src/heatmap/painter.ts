@@ -10,6 +10,9 @@ type Context = CanvasRenderingContext2D;
 export const FONT = 'ui-sans-serif, system-ui, "Segoe UI", "PingFang SC", "Noto Sans CJK SC", "Microsoft YaHei", sans-serif';
 export const LABEL_FONT = `12px ${FONT}`;
 const NUMBER_FONT = `11px ${FONT}`;
+/** Labels that are stacked when they stand upright, and the height of a character in the stack. */
+const STACKED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}…，。！？、；：]+$/u;
+const STACK_LINE = 12;
 /** Numbers are written into cells at least so wide. */
 const NUMBER_WIDTH = 36;
 
@@ -61,6 +64,16 @@ function drawLabels(context: Context, axis: Axis, layout: Layout, across: boolea
       context.textAlign = 'center';
       context.textBaseline = 'alphabetic';
       context.fillText(short, x, layout.top - 8);
+      return;
+    }
+    if (STACKED.test(short)) {
+      // Chinese is read upright, one character below the other.
+      const characters = Array.from(short);
+      context.textAlign = 'center';
+      context.textBaseline = 'alphabetic';
+      characters.forEach((character, place) => {
+        context.fillText(character, x, layout.top - 8 - (characters.length - 1 - place) * STACK_LINE);
+      });
       return;
     }
     context.save();

@@ -49,7 +49,7 @@ function facts(): HTMLElement {
   engineState.watch(render);
   memory.watch(render);
   language.watch(render);
-  withEngine(() => void measure());
+  withEngine(measure);
   walkTimings.watch(() => void measure());
   return list;
 }

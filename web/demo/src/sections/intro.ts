@@ -57,10 +57,10 @@ export function introSection(): HTMLElement {
     },
   );
   language.watch(words);
-  withEngine(() => void run.now());
+  withEngine(() => run.now());
 
   const field = sentenceField((s) => s.hero.ask, introSentence.get(), (value) => introSentence.set(value));
-  introSentence.watch(() => run.soon());
+  introSentence.changed(() => run.soon());
   // The sample follows the language as long as the reader has not written anything.
   let sample = t().hero.sample;
   language.watch(() => {

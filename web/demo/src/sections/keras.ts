@@ -139,7 +139,7 @@ function layerArticle(layer: (typeof LAYERS)[number], versions: HTMLElement): HT
   language.watch(show);
   withEngine((next) => {
     engine = next;
-    void run();
+    return run();
   });
   const choose = selectField(
     (s) => s.keras.choose,

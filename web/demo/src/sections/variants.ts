@@ -150,10 +150,10 @@ export function variantsSection(): HTMLElement {
     },
   );
   language.watch(words);
-  introSentence.watch(() => run.soon());
-  a.watch(() => run.soon());
-  b.watch(() => run.soon());
-  withEngine(() => void run.now());
+  introSentence.changed(() => run.soon());
+  a.changed(() => run.soon());
+  b.changed(() => run.soon());
+  withEngine(() => run.now());
   section.append(h('div.variants', {}, left.element, right.element), verdict, runStatus(run));
   return section;
 }

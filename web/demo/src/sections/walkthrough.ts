@@ -1,6 +1,7 @@
 // Demo, section: document 001 step by step. The steps are the computations of examples/lib/transformer.mjs; here they are only shown.
 import { h, rich } from '../dom.ts';
 import { language, say, t } from '../i18n/index.ts';
+import { withEngine } from '../engine-host.ts';
 import { HeatMap } from '../heatmap/heat-map.ts';
 import { type Axis, commonMaximum, hiddenCells } from '../heatmap/data.ts';
 import { button, checkField, sentenceField } from '../parts/fields.ts';
@@ -131,14 +132,14 @@ export function walkSection(): HTMLElement {
     kernels: names.map((name) => noted(() => f().kernel(name))),
     projected: names.map((name) => noted(() => name)),
     whole: noted(() => f().whole('Q')),
-    perHead: noted(() => f().heads('Q')),
-    queries: noted(() => f().heads('Q')),
-    keys: noted(() => f().heads('K')),
+    perHead: noted(() => f().heads('Q', walkHead.get() + 1)),
+    queries: noted(() => f().heads('Q', walkHead.get() + 1)),
+    keys: noted(() => f().heads('K', walkHead.get() + 1)),
     products: noted(() => f().scores),
     masked: noted(() => f().masked),
     scaled: noted(() => f().scaled),
     weights: noted(() => f().weights),
-    values: noted(() => f().heads('V')),
+    values: noted(() => f().heads('V', walkHead.get() + 1)),
     headOutput: noted(() => f().headOutput),
     merged: noted(() => f().merged),
     output: noted(() => f().output),
@@ -206,6 +207,7 @@ export function walkSection(): HTMLElement {
     const text = difference === 0 ? '0' : difference.toExponential(1);
     check.replaceChildren(...rich(t().walk.steps.merge.check(text)));
   };
+  withEngine(() => walkRun.now());
   walk.watch(show);
   walkHead.watch(show);
   walkAverage.watch(show);
