@@ -25,7 +25,11 @@ describe('C4, the thread pool', () => {
       const { q, k, v } = uniform([2, 4]);
       expect(numbers(engine.attentionSync(q, k, v).output)).toEqual([3]);
       expect(numbers((await engine.attention(q, k, v)).output)).toEqual([3]);
-      expect(engine.info.threads).toBe(threads);
+      // A machine that cannot start 64 workers in time says so and goes on.
+      const { threads: started, threadsReason } = engine.info;
+      expect(started === threads || (threads > cores + 1 && /\w+ \w+/.test(threadsReason))).toBe(
+        true,
+      );
       engine.dispose();
     },
   );
@@ -73,7 +77,7 @@ describe('C4, the thread pool', () => {
           const big = { data: new Float32Array(n), shape: [1, 1, n, 1] };
           values.push(engine.attentionSync(t([0]), big, { ...big, data: big.data.map((_, i) => i & 1) }).output.data[0]);
           values.push(small());
-          require('node:worker_threads').parentPort.postMessage({ values, threads: engine.info.threads });
+          (await import('node:worker_threads')).parentPort.postMessage({ values, threads: engine.info.threads });
           engine.dispose();
         })();
       \`, { eval: true });
@@ -87,27 +91,36 @@ describe('C4, the thread pool', () => {
 
 describe('C5, a platform without what threads need', () => {
   const stubs = {
-    'no SharedArrayBuffer': 'delete globalThis.SharedArrayBuffer;',
-    'shared memory refused': `
+    'no SharedArrayBuffer': { mustStart: true, stub: 'delete globalThis.SharedArrayBuffer;' },
+    'shared memory refused': {
+      mustStart: true,
+      stub: `
       const Memory = WebAssembly.Memory;
       WebAssembly.Memory = function (descriptor) {
         if (descriptor.shared) throw new RangeError('stub: no shared memory');
         return new Memory(descriptor);
       };
       WebAssembly.Memory.prototype = Memory.prototype;`,
-    'memory over 1 GiB refused': `
+    },
+    'memory over 1 GiB refused': {
+      mustStart: true,
+      stub: `
       const Memory = WebAssembly.Memory;
       WebAssembly.Memory = function (descriptor) {
         if (descriptor.maximum > 16384) throw new RangeError('stub: could not allocate memory');
         return new Memory(descriptor);
       };
       WebAssembly.Memory.prototype = Memory.prototype;`,
-    'workers that cannot be made': `
+    },
+    'workers that cannot be made': {
+      stub: `
       import workers from 'node:worker_threads';
       import { syncBuiltinESMExports } from 'node:module';
       workers.Worker = class { constructor() { throw new Error('stub: no workers'); } };
       syncBuiltinESMExports();`,
-    'workers that never answer': `
+    },
+    'workers that never answer': {
+      stub: `
       import workers from 'node:worker_threads';
       import { syncBuiltinESMExports } from 'node:module';
       import { EventEmitter } from 'node:events';
@@ -115,11 +128,12 @@ describe('C5, a platform without what threads need', () => {
         postMessage() {} ref() {} unref() {} terminate() { return Promise.resolve(0); }
       };
       syncBuiltinESMExports();`,
+    },
   };
 
   test.each(Object.entries(stubs))(
     '%s: one thread with a reason and one warning, or a clear error',
-    async (_name, stub) => {
+    async (_name, { stub, mustStart = false }) => {
       const report = await runModule(
         `
         ${stub}
@@ -139,12 +153,12 @@ describe('C5, a platform without what threads need', () => {
       `,
         { timeout: 20_000 },
       );
-      if (report.error) {
+      if (report.error && !mustStart) {
         expect(report.error).toMatchObject({ name: 'HeadwiseError', code: 'INIT_FAILED' });
         expect(report.error.message).toMatch(/thread|worker|memory|SharedArrayBuffer/i);
         return;
       }
-      expect(report.value).toBe(3);
+      expect(report).toMatchObject({ value: 3 });
       if (report.info.threads === 4) return; // got round it
       expect(report.info.threads).toBe(1);
       expect(report.info.threadsReason).toMatch(/\w+ \w+/);
