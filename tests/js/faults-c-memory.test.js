@@ -152,17 +152,20 @@ describe('C12, sizes', () => {
     // 2^32 weights in 2^34 bytes: both are 0 modulo 2^32.
     [16, 16384],
     [1, 65536],
-  ])('%i heads, the weights of %i squared are refused, and the next call works', async (heads, length) => {
-    const engine = await createEngine({ backend: 'wasm', threads: 2 });
-    const x = { data: new Float32Array(heads * length), shape: [1, heads, length, 1] };
-    const error = await engine.attention(x, x, x, { returnWeights: true }).catch((e) => e);
-    expect(error).toBeInstanceOf(RangeError);
-    expect(error.code).toBe('OUT_OF_MEMORY');
-    expect(error.message).toMatch(/\d{11}|\d+(\.\d+)? GiB/); // 17,179,869,184 bytes, in some spelling
-    const { q, k, v } = uniform([2, 4]);
-    expect(numbers(engine.attentionSync(q, k, v).output)).toEqual([3]);
-    engine.dispose();
-  });
+  ])(
+    '%i heads, the weights of %i squared are refused, and the next call works',
+    async (heads, length) => {
+      const engine = await createEngine({ backend: 'wasm', threads: 2 });
+      const x = { data: new Float32Array(heads * length), shape: [1, heads, length, 1] };
+      const error = await engine.attention(x, x, x, { returnWeights: true }).catch((e) => e);
+      expect(error).toBeInstanceOf(RangeError);
+      expect(error.code).toBe('OUT_OF_MEMORY');
+      expect(error.message).toMatch(/\d{11}|\d+(\.\d+)? GiB/); // 17,179,869,184 bytes, in some spelling
+      const { q, k, v } = uniform([2, 4]);
+      expect(numbers(engine.attentionSync(q, k, v).output)).toEqual([3]);
+      engine.dispose();
+    },
+  );
 
   test.each([
     [8192, 1],
