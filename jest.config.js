@@ -1,7 +1,11 @@
 // Build: Jest runs the package's tests: in Node, in browsers, and from bundles. Native ES modules, nothing transformed;
 // scripts/test.mjs sets the --experimental-vm-modules that they need.
 
-const common = { rootDir: import.meta.dirname ?? process.cwd(), testEnvironment: 'node', transform: {} };
+const common = {
+  rootDir: import.meta.dirname ?? process.cwd(),
+  testEnvironment: 'node',
+  transform: {},
+};
 const project = (name) => ({
   ...common,
   displayName: name,

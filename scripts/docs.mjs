@@ -7,6 +7,19 @@ import { runPackaged } from './lib/typescript.mjs';
 await main(async () => {
   await installPackages();
   step('writing the API reference');
-  await runPackaged('typedoc/bin/typedoc', ['--tsconfig', 'tsconfig.build.json', '--entryPoints', 'web/src/index.ts', '--out', 'build/docs', '--readme', 'none'], { cwd: at() });
+  await runPackaged(
+    'typedoc/bin/typedoc',
+    [
+      '--tsconfig',
+      'tsconfig.build.json',
+      '--entryPoints',
+      'web/src/index.ts',
+      '--out',
+      'build/docs',
+      '--readme',
+      'none',
+    ],
+    { cwd: at() },
+  );
   note('build/docs/index.html');
 });

@@ -12,7 +12,9 @@ await main(async () => {
   await buildPackage();
   const wanted = process.argv.slice(2).map((name) => basename(name, '.mjs'));
   const all = readdirSync(at('web/examples')).filter((name) => name.endsWith('.mjs'));
-  const chosen = all.filter((name) => wanted.length === 0 || wanted.includes(basename(name, '.mjs')));
+  const chosen = all.filter(
+    (name) => wanted.length === 0 || wanted.includes(basename(name, '.mjs')),
+  );
   if (chosen.length === 0) throw new Failure(`no such example; there are ${all.join(', ')}`);
   for (const name of chosen) {
     step(`web/examples/${name}`);

@@ -28,7 +28,14 @@ async function cpp(preset, pattern = /./) {
   const wasm = preset.startsWith('wasm-');
   await buildPreset(preset, wasm ? ['headwise_tests'] : programs);
   step(`C++ tests, ${preset}`);
-  const args = ['--test-dir', `build/${preset}`, '--output-on-failure', '--no-tests=error', '-j', '2'];
+  const args = [
+    '--test-dir',
+    `build/${preset}`,
+    '--output-on-failure',
+    '--no-tests=error',
+    '-j',
+    '2',
+  ];
   if (!wasm) args.push('-R', `^(${programs.join('|')})$`);
   const log = `build/${preset}/Testing/Temporary/LastTest.log`;
   await tools.run('rm', ['-f', log]);
@@ -38,15 +45,29 @@ async function cpp(preset, pattern = /./) {
 }
 
 /** Runs one of jest.config.js's projects, in this Node or another. */
-async function jest(project, { node = process.execPath, version = process.versions.node, env = {} } = {}) {
+async function jest(
+  project,
+  { node = process.execPath, version = process.versions.node, env = {} } = {},
+) {
   step(`Jest, ${project}, Node ${version}`);
   const report = at('build', 'reports', `jest-${project}-${version}.json`);
   mkdirSync(at('build', 'reports'), { recursive: true });
   rmSync(report, { force: true });
-  const flags = ['--selectProjects', project, '--maxWorkers=2', '--json', `--outputFile=${report}`, '--ci'];
+  const flags = [
+    '--selectProjects',
+    project,
+    '--maxWorkers=2',
+    '--json',
+    `--outputFile=${report}`,
+    '--ci',
+  ];
   await run(node, [at('node_modules/jest/bin/jest.js'), ...flags], {
     cwd: at(),
-    env: { ...process.env, ...env, NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning' },
+    env: {
+      ...process.env,
+      ...env,
+      NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning',
+    },
     allowFailure: true,
     echo: 'stderr', // Jest's words; standard output is the report
   });
@@ -86,7 +107,8 @@ const parts = {
 await main(async () => {
   const wanted = process.argv.slice(2);
   const unknown = wanted.filter((name) => !(name in parts));
-  if (unknown.length > 0) throw new Failure(`no such part: ${unknown}; there are ${Object.keys(parts).join(', ')}`);
+  if (unknown.length > 0)
+    throw new Failure(`no such part: ${unknown}; there are ${Object.keys(parts).join(', ')}`);
   await installPackages();
   const rows = [];
   for (const [name, part] of Object.entries(parts)) {
@@ -102,7 +124,8 @@ await main(async () => {
     rows.push([name, cases]);
   }
   step('summary');
-  for (const [name, cases] of rows) note(`${name}: ${closingLine(cases)}`.replace(/^(\w+): /, (head) => head.padEnd(12)));
+  for (const [name, cases] of rows)
+    note(`${name}: ${closingLine(cases)}`.replace(/^(\w+): /, (head) => head.padEnd(12)));
   const sum = rows.reduce((total, [, cases]) => add(total, cases), nothing);
   process.stdout.write(`${closingLine(sum)}\n`);
   process.exitCode = isGreen(sum) ? 0 : 1;

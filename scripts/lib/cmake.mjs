@@ -28,7 +28,9 @@ export async function configure(preset) {
     extra: [tools.kind, tools.stamp, ...args].join(' '),
     file: at('build', preset, '.headwise-configured'),
   };
-  await whenStale(preset, what, () => tools.run(args[0], [...args.slice(1), '--fresh'], { echo: false }));
+  await whenStale(preset, what, () =>
+    tools.run(args[0], [...args.slice(1), '--fresh'], { echo: false }),
+  );
 }
 
 /**

@@ -11,7 +11,9 @@ import { ask, has, run } from './run.mjs';
 const suite = 'forky';
 const recipe = 1;
 const packages =
-  'emscripten,libxsimd-dev,cmake,ninja-build,g++,libgtest-dev,clang-tidy,clang-format,python3'.split(',');
+  'emscripten,libxsimd-dev,cmake,ninja-build,g++,libgtest-dev,clang-tidy,clang-format,python3'.split(
+    ',',
+  );
 
 const folder = join(cache, `toolchain-${suite}-${recipe}`);
 const stamp = join(folder, 'headwise-toolchain');
@@ -27,14 +29,16 @@ export function asRoot(command, args) {
 function obstacleToBeingRoot() {
   if (isRoot) return null;
   if (!has('sudo')) return 'it needs root, or sudo';
-  if (!process.stdin.isTTY && ask('sudo', ['-n', 'true']) === null) return 'it needs root, and sudo asks for a password';
+  if (!process.stdin.isTTY && ask('sudo', ['-n', 'true']) === null)
+    return 'it needs root, and sudo asks for a password';
   return null;
 }
 
 /** Why no Debian root can be made or entered here; null when nothing stands in the way. */
 export function obstacle() {
   if (process.platform !== 'linux') return 'it needs Linux';
-  if (!existsSync(folder) && !has('mmdebstrap') && !has('apt-get')) return 'it needs mmdebstrap, or apt-get to install it';
+  if (!existsSync(folder) && !has('mmdebstrap') && !has('apt-get'))
+    return 'it needs mmdebstrap, or apt-get to install it';
   return obstacleToBeingRoot();
 }
 
@@ -49,7 +53,10 @@ export async function aptInstall(names) {
   step(`installing ${names.join(', ')} with apt-get`);
   const quiet = { echo: false, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
   await run(...asRoot('apt-get', ['update', '-q']), { ...quiet, allowFailure: true });
-  await run(...asRoot('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...names]), quiet);
+  await run(
+    ...asRoot('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...names]),
+    quiet,
+  );
 }
 
 /** The Debian mirror that this machine's apt uses, as a deb line; null on other systems (mmdebstrap then knows one). */
@@ -57,7 +64,9 @@ export function debLine(indexTargets, suiteName = suite) {
   for (const line of indexTargets.split('\n')) {
     const [uri, origin, label, signedBy] = line.split('|');
     if (origin !== 'Debian' || label !== 'Debian' || !uri) continue;
-    const keyring = signedBy?.startsWith('/') ? signedBy.split(/[ ,]/)[0] : '/usr/share/keyrings/debian-archive-keyring.gpg';
+    const keyring = signedBy?.startsWith('/')
+      ? signedBy.split(/[ ,]/)[0]
+      : '/usr/share/keyrings/debian-archive-keyring.gpg';
     return `deb [signed-by=${keyring}] ${uri} ${suiteName} main`;
   }
   return null;
@@ -67,7 +76,9 @@ export function debLine(indexTargets, suiteName = suite) {
 export function aptOptions(dump) {
   return dump
     .split('\n')
-    .filter((line) => /^Acquire::(Check-Valid-Until|Check-Date|https?::Proxy|https?::CAInfo)\b/i.test(line))
+    .filter((line) =>
+      /^Acquire::(Check-Valid-Until|Check-Date|https?::Proxy|https?::CAInfo)\b/i.test(line),
+    )
     .map((line) => `--aptopt=${line.replace(/;$/, '')}`);
 }
 
@@ -82,7 +93,12 @@ async function make() {
   const start = performance.now();
   mkdirSync(cache, { recursive: true });
   const targets =
-    ask('apt-get', ['indextargets', '--format', '$(REPO_URI)|$(ORIGIN)|$(LABEL)|$(SIGNED_BY)', 'Created-By: Packages']) ?? '';
+    ask('apt-get', [
+      'indextargets',
+      '--format',
+      '$(REPO_URI)|$(ORIGIN)|$(LABEL)|$(SIGNED_BY)',
+      'Created-By: Packages',
+    ]) ?? '';
   const mirror = process.env.HEADWISE_DEBIAN_MIRROR
     ? `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${process.env.HEADWISE_DEBIAN_MIRROR} ${suite} main`
     : debLine(targets);
@@ -90,12 +106,19 @@ async function make() {
   const unfinished = `${folder}.${process.pid}`;
   const env = { ...process.env };
   delete env.NODE_EXTRA_CA_CERTS; // names a file that does not exist inside; node says so at every start
-  const args = ['--variant=apt', ...aptOptions(ask('apt-config', ['dump']) ?? ''), `--include=${packages.join(',')}`];
-  const result = await run(...asRoot('mmdebstrap', [...args, suite, unfinished, ...(mirror ? [mirror] : [])]), {
-    env,
-    echo: false,
-    allowFailure: true,
-  });
+  const args = [
+    '--variant=apt',
+    ...aptOptions(ask('apt-config', ['dump']) ?? ''),
+    `--include=${packages.join(',')}`,
+  ];
+  const result = await run(
+    ...asRoot('mmdebstrap', [...args, suite, unfinished, ...(mirror ? [mirror] : [])]),
+    {
+      env,
+      echo: false,
+      allowFailure: true,
+    },
+  );
   if (result.code !== 0) {
     await run(...asRoot('rm', ['-rf', '--one-file-system', unfinished]), { allowFailure: true });
     throw new Failure(
@@ -135,27 +158,55 @@ exit $code`;
 
 /** The command that runs `command` inside, in `cwd` (the checkout or below it). */
 function inside(command, args, { cwd = root, env = {}, mounts }) {
-  const kept = ['TERM', 'CI'].filter((name) => name in process.env).map((name) => `${name}=${process.env[name]}`);
+  const kept = ['TERM', 'CI']
+    .filter((name) => name in process.env)
+    .map((name) => `${name}=${process.env[name]}`);
   const given = Object.entries(env).map(([name, value]) => `${name}=${value}`);
   const user = isRoot ? [] : [`--userspec=${process.getuid()}:${process.getgid()}`];
-  const environment = [`HOME=${isRoot ? '/root' : '/tmp'}`, 'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8'];
-  const entered = ['chroot', ...user, folder, '/usr/bin/env', '-i', ...environment, ...kept, ...given];
+  const environment = [
+    `HOME=${isRoot ? '/root' : '/tmp'}`,
+    'PATH=/usr/sbin:/usr/bin:/sbin:/bin',
+    'LANG=C.UTF-8',
+  ];
+  const entered = [
+    'chroot',
+    ...user,
+    folder,
+    '/usr/bin/env',
+    '-i',
+    ...environment,
+    ...kept,
+    ...given,
+  ];
   const there = ['/bin/sh', '-c', 'cd "$1" && shift && exec "$@"', 'sh', cwd, command, ...args];
-  const shell = ['sh', '-c', mounts ? enterByMount : enterByCopy, 'sh', folder, root, ...entered, ...there];
+  const shell = [
+    'sh',
+    '-c',
+    mounts ? enterByMount : enterByCopy,
+    'sh',
+    folder,
+    root,
+    ...entered,
+    ...there,
+  ];
   return mounts ? asRoot('unshare', ['--mount', ...shell]) : asRoot(shell[0], shell.slice(1));
 }
 
 /** The toolchain in the cache, made when it is not there. */
 export async function debianRoot() {
   if (!existsSync(stamp)) await make();
-  const mounts = ask(...asRoot('unshare', ['--mount', 'sh', '-c', 'mount --bind /tmp /mnt'])) !== null;
+  const mounts =
+    ask(...asRoot('unshare', ['--mount', 'sh', '-c', 'mount --bind /tmp /mnt'])) !== null;
   return {
     kind: 'root',
     folder,
     stamp: readFileSync(stamp, 'utf8').trim(),
     run: (command, args, options = {}) => {
       const { cwd, env, ...rest } = options;
-      return run(...inside(command, args, { cwd, env, mounts }), { shown: [command, ...args].join(' '), ...rest });
+      return run(...inside(command, args, { cwd, env, mounts }), {
+        shown: [command, ...args].join(' '),
+        ...rest,
+      });
     },
   };
 }

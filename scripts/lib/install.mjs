@@ -9,13 +9,17 @@ export async function installPackages(folder = '.') {
   const start = performance.now();
   const file = at(folder, 'node_modules', '.headwise-installed');
   const inputs = [at(folder, 'package.json'), at(folder, 'package-lock.json')];
-  const done = await whenStale('packages', { inputs, outputs: [at(folder, 'node_modules')], file }, async () => {
-    step(folder === '.' ? 'installing npm packages' : `installing npm packages of ${folder}`);
-    // No install scripts: nothing here needs one, and where none may be fetched from elsewhere they would fail.
-    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
-      cwd: at(folder),
-      echo: false,
-    });
-  });
+  const done = await whenStale(
+    'packages',
+    { inputs, outputs: [at(folder, 'node_modules')], file },
+    async () => {
+      step(folder === '.' ? 'installing npm packages' : `installing npm packages of ${folder}`);
+      // No install scripts: nothing here needs one, and where none may be fetched from elsewhere they would fail.
+      await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
+        cwd: at(folder),
+        echo: false,
+      });
+    },
+  );
   if (done) note(`installed in ${seconds(start)}`);
 }

@@ -22,12 +22,24 @@ export async function newerNode() {
   const folder = join(cache, `node-${version}`);
   const path = join(folder, 'node_modules', name, 'bin', 'node');
   if (!existsSync(path)) {
-    step(`fetching Node ${version} for the tests of the relaxed build (this is Node ${process.versions.node})`);
+    step(
+      `fetching Node ${version} for the tests of the relaxed build (this is Node ${process.versions.node})`,
+    );
     mkdirSync(folder, { recursive: true });
-    const args = ['install', '--prefix', folder, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund'];
+    const args = [
+      'install',
+      '--prefix',
+      folder,
+      '--no-save',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+    ];
     await run('npm', [...args, `${name}@${version}`], { echo: false, allowFailure: true });
   }
   if (ask(path, ['--version']) !== null) return { path, version };
-  note(`no Node ${version} for ${process.platform}-${process.arch}: the relaxed build is not tested in Node`);
+  note(
+    `no Node ${version} for ${process.platform}-${process.arch}: the relaxed build is not tested in Node`,
+  );
   return null;
 }

@@ -13,7 +13,13 @@ import { Failure } from './log.mjs';
  * @returns {Promise<{ code: number, output: string }>} exit code, and both streams as they came
  */
 export function run(command, args, options = {}) {
-  const { cwd, env, echo = true, allowFailure = false, shown = [command, ...args].join(' ') } = options;
+  const {
+    cwd,
+    env,
+    echo = true,
+    allowFailure = false,
+    shown = [command, ...args].join(' '),
+  } = options;
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
@@ -38,7 +44,11 @@ export function run(command, args, options = {}) {
 
 /** What a short program prints, trimmed; null when it is not there or fails. */
 export function ask(command, args, options = {}) {
-  const result = spawnSync(command, args, { encoding: 'utf8', ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  const result = spawnSync(command, args, {
+    encoding: 'utf8',
+    ...options,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   return result.status === 0 ? result.stdout.trim() : null;
 }
 

@@ -1,6 +1,14 @@
 // Scripts: does work only when what it depends on has changed. A stamp holds a hash of the inputs' contents.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { stamps } from './places.mjs';
@@ -11,13 +19,16 @@ export function filesBelow(path) {
   if (statSync(path).isFile()) return [path];
   return readdirSync(path, { withFileTypes: true })
     .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .flatMap((entry) => (entry.isDirectory() ? filesBelow(join(path, entry.name)) : [join(path, entry.name)]));
+    .flatMap((entry) =>
+      entry.isDirectory() ? filesBelow(join(path, entry.name)) : [join(path, entry.name)],
+    );
 }
 
 /** A hash over names and contents of everything below the paths, and over `extra`. */
 export function hashOf(paths, extra = '') {
   const hash = createHash('sha256').update(extra);
-  for (const file of paths.flatMap(filesBelow)) hash.update(`\0${file}\0`).update(readFileSync(file));
+  for (const file of paths.flatMap(filesBelow))
+    hash.update(`\0${file}\0`).update(readFileSync(file));
   return hash.digest('hex');
 }
 

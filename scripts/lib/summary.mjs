@@ -16,7 +16,8 @@ export function closingLine({ passed, failed, skipped }) {
 /** Did a run go well? One in which nothing ran did not. */
 export const isGreen = ({ passed, failed }) => failed === 0 && passed > 0;
 
-const sumOf = (text, pattern) => [...text.matchAll(pattern)].reduce((sum, match) => sum + Number(match[1]), 0);
+const sumOf = (text, pattern) =>
+  [...text.matchAll(pattern)].reduce((sum, match) => sum + Number(match[1]), 0);
 
 /**
  * Cases of a ctest run over GoogleTest programs.

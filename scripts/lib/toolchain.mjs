@@ -17,13 +17,21 @@ const minimalCmake = [3, 25];
 function lacks(env) {
   const missing = [];
   const version = (command) => findVersion(ask(command, ['--version'], { env }));
-  if (!atLeast(version('emcc'), minimalEmscripten)) missing.push(`emcc ≥ ${minimalEmscripten.join('.')}`);
+  if (!atLeast(version('emcc'), minimalEmscripten))
+    missing.push(`emcc ≥ ${minimalEmscripten.join('.')}`);
   if (!atLeast(version('cmake'), minimalCmake)) missing.push(`cmake ≥ ${minimalCmake.join('.')}`);
   if (!version('ninja')) missing.push('ninja');
   if (!version('c++')) missing.push('a C++ compiler');
-  const includes = [process.env.HEADWISE_XSIMD_INCLUDE, '/usr/include', '/usr/local/include', '/opt/homebrew/include'];
-  if (!includes.some((path) => path && existsSync(join(path, 'xsimd/xsimd.hpp')))) missing.push('xsimd ≥ 13 (headers)');
-  if (!existsSync('/usr/src/googletest/CMakeLists.txt')) missing.push('the source of GoogleTest in /usr/src/googletest');
+  const includes = [
+    process.env.HEADWISE_XSIMD_INCLUDE,
+    '/usr/include',
+    '/usr/local/include',
+    '/opt/homebrew/include',
+  ];
+  if (!includes.some((path) => path && existsSync(join(path, 'xsimd/xsimd.hpp'))))
+    missing.push('xsimd ≥ 13 (headers)');
+  if (!existsSync('/usr/src/googletest/CMakeLists.txt'))
+    missing.push('the source of GoogleTest in /usr/src/googletest');
   return missing;
 }
 
@@ -46,13 +54,19 @@ async function find() {
   const passedOver = [];
   const candidates = [
     ['path', has('emcc'), process.env],
-    ['emsdk', Boolean(process.env.EMSDK), process.env.EMSDK ? environmentOf(process.env.EMSDK) : {}],
+    [
+      'emsdk',
+      Boolean(process.env.EMSDK),
+      process.env.EMSDK ? environmentOf(process.env.EMSDK) : {},
+    ],
   ];
   for (const [kind, there, env] of candidates) {
     if (!there || (wanted && wanted !== kind)) continue;
     const missing = lacks(env);
     if (missing.length === 0) return onThisMachine(kind, env);
-    passedOver.push(`${kind === 'path' ? 'emcc on the PATH' : '$EMSDK'} lacks ${missing.join(', ')}`);
+    passedOver.push(
+      `${kind === 'path' ? 'emcc on the PATH' : '$EMSDK'} lacks ${missing.join(', ')}`,
+    );
   }
   for (const reason of passedOver) note(`not used: ${reason}`);
   const reason = wanted && wanted !== 'root' ? `HEADWISE_TOOLCHAIN is ${wanted}` : obstacle();
@@ -73,7 +87,9 @@ let found;
 /** The toolchain: `run(command, args, options)` runs a program with it, in the checkout. Found once a process. */
 export function toolchain() {
   found ??= find().then((result) => {
-    step(`toolchain: ${{ path: 'emcc on the PATH', emsdk: '$EMSDK', root: 'Debian root in the cache' }[result.kind]}`);
+    step(
+      `toolchain: ${{ path: 'emcc on the PATH', emsdk: '$EMSDK', root: 'Debian root in the cache' }[result.kind]}`,
+    );
     return result;
   });
   return found;
