@@ -39,7 +39,8 @@ struct AttentionCase {
   // 'bhld' or 'blhd', all four tensors alike.
   void Layout(bool head_first) {
     const auto strides = [head_first](int heads, int rows, int size) {
-      return head_first ? Strides{heads * rows * size, rows * size, size} : Strides{heads * rows * size, size, heads * size};
+      return head_first ? Strides{heads * rows * size, rows * size, size}
+                        : Strides{heads * rows * size, size, heads * size};
     };
     args.q_strides = strides(args.heads, args.queries, args.head_dim);
     args.k_strides = strides(args.kv_heads, args.keys, args.head_dim);
@@ -75,7 +76,8 @@ struct AttentionCase {
     a.causal_offsets = Data(offsets);
     a.weight_heads = Data(weight_heads);
     a.weight_head_count = static_cast<std::int32_t>(weight_heads.size());
-    const std::int64_t weight_rows = weight_heads.empty() ? Rows() : Rows() / std::max(a.heads, 1) * a.weight_head_count;
+    const std::int64_t weight_rows =
+        weight_heads.empty() ? Rows() : Rows() / std::max(a.heads, 1) * a.weight_head_count;
     Guarded out(Rows() * a.value_dim);
     Guarded weights(want_weights ? weight_rows * a.keys : 0);
     Guarded scores(a.score_stage != ScoreStage::kNone ? Rows() * a.keys : 0);
@@ -106,8 +108,8 @@ struct AttentionCase {
   }
 };
 
-// The largest difference, relative to max(1, |expected|); infinite where one is NaN or infinite and the other is not the
-// same.
+// The largest difference, relative to max(1, |expected|); infinite where one is NaN or infinite and the other is not
+// the same.
 double Distance(const std::vector<float>& got, const std::vector<float>& expected);
 
 }  // namespace headwise::testing

@@ -1,5 +1,5 @@
-// Tests: attention against the double reference over random shapes and options; and that a call's bits depend neither on
-// the threads, nor on slicing, nor on what else is asked for.
+// Tests: attention against the double reference over random shapes and options; and that a call's bits depend neither
+// on the threads, nor on slicing, nor on what else is asked for.
 #include <gtest/gtest.h>
 
 #include "attention_case.h"
@@ -18,7 +18,8 @@ TEST(AttentionRandom, AgreesWithTheReference) {
     ASSERT_TRUE(c.intact) << "wrote outside, seed " << seed << ": " << c.Describe();
     const AttentionOutputs expected = c.Reference();
     ASSERT_LE(Distance(got.out, expected.out), kAttentionOptionsTolerance) << "seed " << seed << ": " << c.Describe();
-    ASSERT_LE(Distance(got.weights, expected.weights), kAttentionOptionsTolerance) << "seed " << seed << ": " << c.Describe();
+    ASSERT_LE(Distance(got.weights, expected.weights), kAttentionOptionsTolerance)
+        << "seed " << seed << ": " << c.Describe();
     ASSERT_LE(Distance(got.scores, expected.scores), kScoreTolerance) << "seed " << seed << ": " << c.Describe();
     ASSERT_LE(Distance(got.log_sum_exp, expected.log_sum_exp), kAttentionOptionsTolerance)
         << "seed " << seed << ": " << c.Describe();

@@ -1,4 +1,6 @@
 // Tests: the error bounds that the exponential and tanh kernels state, in units in the last place, over their range.
+#include "kernels/exp2.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/exp2.h"
 #include "kernels/tanh.h"
 
 namespace headwise::kernels {

@@ -7,15 +7,15 @@ namespace headwise::testing {
 // public documentation.
 inline constexpr double kAttentionTolerance = 2e-6;
 
-// The same where inputs reach 2 and options (bias, softcap, additive scores) make scores of up to 80, which float32 itself
-// holds to 4e-6 only, and the exponential passes on.
+// The same where inputs reach 2 and options (bias, softcap, additive scores) make scores of up to 80, which float32
+// itself holds to 4e-6 only, and the exponential passes on.
 inline constexpr double kAttentionOptionsTolerance = 2e-5;
 
 // Scores themselves: sums of up to 80 products of up to 4.
 inline constexpr double kScoreTolerance = 5e-6;
 
-// The layer against its definition, relative to max(1, |expected|): projections of inputs up to 1 by weights up to 0.5 give
-// scores of up to 40, whose rounding the exponential passes on; two more products follow.
+// The layer against its definition, relative to max(1, |expected|): projections of inputs up to 1 by weights up to 0.5
+// give scores of up to 40, whose rounding the exponential passes on; two more products follow.
 inline constexpr double kLayerTolerance = 1e-5;
 
 }  // namespace headwise::testing

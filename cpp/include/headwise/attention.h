@@ -72,9 +72,9 @@ struct AttentionArgs {
   BroadcastStrides mask_strides;
   const std::uint8_t* key_padding_mask = nullptr;  // [B,S], nonzero: a real token
 
-  const std::int32_t* kv_lengths = nullptr;  // [B], 0 ... S; default S
-  const std::int32_t* q_lengths = nullptr;   // [B], 0 ... L; default L; rows past the end come out 0
-  std::int32_t causal = 0;                   // key j visible to query i iff j <= i + offset
+  const std::int32_t* kv_lengths = nullptr;      // [B], 0 ... S; default S
+  const std::int32_t* q_lengths = nullptr;       // [B], 0 ... L; default L; rows past the end come out 0
+  std::int32_t causal = 0;                       // key j visible to query i iff j <= i + offset
   const std::int32_t* causal_offsets = nullptr;  // [B]; default kv_length - q_length
   std::int32_t window_left = -1;                 // keys i + offset - left ... i + offset + right; -1: open
   std::int32_t window_right = -1;
@@ -86,7 +86,7 @@ struct AttentionArgs {
   std::uint32_t dropout_seed_low = 0;
   std::uint32_t dropout_seed_high = 0;
 
-  float* weights = nullptr;  // [B, n, L, S]: after the softmax, before dropout
+  float* weights = nullptr;                    // [B, n, L, S]: after the softmax, before dropout
   const std::int32_t* weight_heads = nullptr;  // [n] heads to return; null: all, n = H
   std::int32_t weight_head_count = 0;
   float* scores = nullptr;  // [B,H,L,S] at `score_stage`

@@ -35,8 +35,8 @@ class ThreadPool {
                    double budget_ms = kNoBudget);
 
   // Working memory of one thread, kept from call to call. Reserve outside tasks (it may allocate, and moves nothing
-  // that a running task uses); Scratch inside them, with the job's id. 64-byte aligned. It holds what this job left there;
-  // when another job had it in between, its first kScratchHeader bytes are zero and the rest is undefined.
+  // that a running task uses); Scratch inside them, with the job's id. 64-byte aligned. It holds what this job left
+  // there; when another job had it in between, its first kScratchHeader bytes are zero and the rest is undefined.
   static constexpr std::uint64_t kScratchHeader = 64;
   Status ReserveScratch(std::uint64_t bytes_per_thread);
   void* Scratch(int thread, std::uint64_t job) const;

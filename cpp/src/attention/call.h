@@ -16,12 +16,13 @@ struct AttentionCall {
   AttentionPlan plan;
   const kernels::KernelTable* kernels;
   ThreadPool* pool;
-  std::uint64_t job;       // this call's name at the pool
-  bool log2_units;         // scores carry the factor log2(e) from the start: nothing but masks comes between product and softmax
-  float query_scale;       // what queries are multiplied by
-  float unit;              // natural score = tile score * unit
-  const float* additive;   // [H,D], scale folded in (additive scores)
-  float* partials;         // direct with splits: states of all rows and splits
+  std::uint64_t job;      // this call's name at the pool
+  bool log2_units;        // scores carry the factor log2(e) from the start: nothing but masks comes between product and
+                          // softmax
+  float query_scale;      // what queries are multiplied by
+  float unit;             // natural score = tile score * unit
+  const float* additive;  // [H,D], scale folded in (additive scores)
+  float* partials;        // direct with splits: states of all rows and splits
 
   std::int32_t group() const { return args.heads / args.kv_heads; }
   const float* Query(std::int32_t b, std::int32_t h, std::int32_t i) const {
@@ -66,10 +67,10 @@ struct AttentionCall {
 
 // The online softmax's state of a run of rows.
 struct RowStates {
-  float* max;       // [rows]
-  float* sums;      // [rows, lanes]
-  float* rescale;   // [rows]
-  float* acc;       // [rows, padded_dim]
+  float* max;      // [rows]
+  float* sums;     // [rows, lanes]
+  float* rescale;  // [rows]
+  float* acc;      // [rows, padded_dim]
 };
 
 // What stands at the head of a thread's scratch, where the pool writes zeros when another job had it in between.
@@ -81,12 +82,12 @@ static_assert(sizeof(PackedHeader) <= ThreadPool::kScratchHeader);
 // One thread's working memory. Built twice from the same walk: over null to measure, over the block to use.
 struct AttentionScratch {
   PackedHeader* header;
-  float* keys;                 // packed chunk, or unused when direct
+  float* keys;  // packed chunk, or unused when direct
   float* values;
-  std::uint8_t* block_state;   // a packed block: absent, finite, or with NaN or infinities among its values
-  float* queries;              // [block_rows, D], scaled
-  float* scores;               // [block_rows, block_keys]
-  std::uint8_t* visible;       // [block_rows, block_keys]
+  std::uint8_t* block_state;  // a packed block: absent, finite, or with NaN or infinities among its values
+  float* queries;             // [block_rows, D], scaled
+  float* scores;              // [block_rows, block_keys]
+  std::uint8_t* visible;      // [block_rows, block_keys]
   RowStates rows;
   std::uint64_t bytes;
 

@@ -1,5 +1,5 @@
-// Attention driver: the few query rows of one key/value head (all heads of its group) against keys and values where they
-// lie, so that each is read from memory once. Start reading at DirectTask.
+// Attention driver: the few query rows of one key/value head (all heads of its group) against keys and values where
+// they lie, so that each is read from memory once. Start reading at DirectTask.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -50,8 +50,15 @@ class DirectRun {
   ScoreTile TileOfHead(std::int32_t in_group, std::int32_t key, std::int32_t keys) const {
     const std::int32_t lanes = call_.kernels->lanes;
     const std::int32_t width = (keys + lanes - 1) / lanes * lanes;
-    return {batch_, Head(in_group), 0, call_.args.queries, key, keys, width,
-            scratch_.scores + std::int64_t{in_group} * call_.args.queries * plan_.block_keys, plan_.block_keys};
+    return {batch_,
+            Head(in_group),
+            0,
+            call_.args.queries,
+            key,
+            keys,
+            width,
+            scratch_.scores + std::int64_t{in_group} * call_.args.queries * plan_.block_keys,
+            plan_.block_keys};
   }
 
   void RunBlock(std::int32_t key, std::int32_t keys) {
@@ -126,8 +133,7 @@ class DirectRun {
 
   void EndRow(std::int32_t r) {
     const float max = scratch_.rows.max[r];
-    const float sum =
-        SumLanes(scratch_.rows.sums + std::int64_t{r} * call_.kernels->lanes, call_.kernels->lanes);
+    const float sum = SumLanes(scratch_.rows.sums + std::int64_t{r} * call_.kernels->lanes, call_.kernels->lanes);
     const float* acc = scratch_.rows.acc + std::int64_t{r} * plan_.padded_dim;
     if (plan_.splits == 1) {
       FinishRow(call_, batch_, Head(r / call_.args.queries), r % call_.args.queries, max, sum, acc);
@@ -161,7 +167,8 @@ std::uint64_t PartialFloats(const AttentionPlan& plan, std::int64_t kv_heads) {
                     static_cast<std::uint64_t>(PartialSize(plan)));
 }
 
-// Joins the splits of one key/value head in ascending order: states under different maxima are brought under the largest.
+// Joins the splits of one key/value head in ascending order: states under different maxima are brought under the
+// largest.
 void MergeTask(void* context, std::int64_t index, int thread) {
   const AttentionCall& call = *static_cast<const AttentionCall*>(context);
   const AttentionPlan& plan = call.plan;

@@ -13,9 +13,7 @@ void FinishRow(const AttentionCall& call, std::int32_t b, std::int32_t h, std::i
   float* out = call.Output(b, h, i);
   float* weights = call.Weights(b, h, i);
   float* log_sum_exp =
-      args.log_sum_exp == nullptr
-          ? nullptr
-          : args.log_sum_exp + (std::int64_t{b} * args.heads + h) * args.queries + i;
+      args.log_sum_exp == nullptr ? nullptr : args.log_sum_exp + (std::int64_t{b} * args.heads + h) * args.queries + i;
   if (sum == 0.0F) {
     std::fill(out, out + args.value_dim, 0.0F);
     if (weights != nullptr) std::fill(weights, weights + args.keys, 0.0F);

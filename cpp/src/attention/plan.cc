@@ -14,8 +14,8 @@ constexpr int kBlockRows = 60;
 // Up to this many rows a key/value head, packing costs more than the packed kernels save.
 constexpr int kDirectRows = 8;
 
-// One thread packs one head's keys and values as far as they fit here (131072 keys at D = Dv = 64); a longer head is packed
-// chunk by chunk, again for every task.
+// One thread packs one head's keys and values as far as they fit here (131072 keys at D = Dv = 64); a longer head is
+// packed chunk by chunk, again for every task.
 constexpr std::int64_t kChunkBytes = 64 << 20;
 
 // A task should be short (AbortSignal, balance between threads) but share the packing among many rows.
@@ -23,7 +23,7 @@ constexpr double kTaskFlops = 2e8;      // about 5 ms at 40 GFLOP/s
 constexpr double kMostTaskFlops = 2e9;  // 50 ms: beyond it, smaller blocks
 constexpr int kMostBlocksPerTask = 4;
 
-constexpr int kEnoughTasks = 16;    // below it, smaller tiles for the sake of the threads
+constexpr int kEnoughTasks = 16;  // below it, smaller tiles for the sake of the threads
 constexpr int kLeastSplitKeys = 1024;
 constexpr int kDirectTasks = 64;
 
@@ -74,9 +74,9 @@ AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kerne
   const std::int64_t key_bytes = std::int64_t{4} * (std::int64_t{s.head_dim} + plan.padded_dim);
   const std::int64_t fitting = std::max<std::int64_t>(kChunkBytes / std::max<std::int64_t>(key_bytes, 1), 1);
   const std::int64_t chunk = std::min<std::int64_t>(fitting, std::max(s.keys, 1));
-  plan.chunk_keys = chunk == std::max(s.keys, 1) ? RoundUp(chunk, plan.block_keys)
-                                                 : std::max<int>(static_cast<int>(chunk / plan.block_keys), 1) *
-                                                       plan.block_keys;
+  plan.chunk_keys = chunk == std::max(s.keys, 1)
+                        ? RoundUp(chunk, plan.block_keys)
+                        : std::max<int>(static_cast<int>(chunk / plan.block_keys), 1) * plan.block_keys;
   plan.splits = 1;
   plan.split_keys = plan.chunk_keys;
   plan.tasks = heads * plan.row_tasks;

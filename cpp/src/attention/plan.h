@@ -1,5 +1,5 @@
-// Plan: from the shape of a call to its tiles and tasks. Pure arithmetic: same shape and kernels, same plan, whatever the
-// number of threads. Tile sizes of the driver are here and nowhere else.
+// Plan: from the shape of a call to its tiles and tasks. Pure arithmetic: same shape and kernels, same plan, whatever
+// the number of threads. Tile sizes of the driver are here and nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct KernelGeometry {
 };
 
 struct AttentionPlan {
-  // Direct: a key/value head's few query rows read keys and values where they lie; tasks are (batch, kv head, key split).
-  // Tiled: keys and values are packed; tasks are (batch, head, rows), the last rows first, since with causality they are
-  // the longest.
+  // Direct: a key/value head's few query rows read keys and values where they lie; tasks are (batch, kv head, key
+  // split). Tiled: keys and values are packed; tasks are (batch, head, rows), the last rows first, since with causality
+  // they are the longest.
   bool direct;
-  int block_rows;   // rows of a score tile
-  int block_keys;   // keys of a score tile, a multiple of the panel
-  int task_rows;    // rows of a task, a multiple of block_rows (tiled)
-  int row_tasks;    // tasks a head (tiled)
-  int chunk_keys;   // keys packed at a time, a multiple of block_keys (tiled)
-  int split_keys;   // keys of a split, a multiple of block_keys (direct)
-  int splits;       // key splits a kv head; more than 1 adds a merging phase (direct)
-  int padded_dim;   // value_dim rounded up to the panel: row stride of the accumulators
+  int block_rows;  // rows of a score tile
+  int block_keys;  // keys of a score tile, a multiple of the panel
+  int task_rows;   // rows of a task, a multiple of block_rows (tiled)
+  int row_tasks;   // tasks a head (tiled)
+  int chunk_keys;  // keys packed at a time, a multiple of block_keys (tiled)
+  int split_keys;  // keys of a split, a multiple of block_keys (direct)
+  int splits;      // key splits a kv head; more than 1 adds a merging phase (direct)
+  int padded_dim;  // value_dim rounded up to the panel: row stride of the accumulators
   std::int64_t tasks;
 };
 

@@ -24,8 +24,8 @@ struct MaskSummary {
 
 const std::uint8_t* MaskRow(const AttentionArgs& args, const ScoreTile& tile, std::int32_t row) {
   const BroadcastStrides& s = args.mask_strides;
-  return args.mask + std::int64_t{tile.batch} * s.batch + std::int64_t{tile.head} * s.head +
-         std::int64_t{row} * s.row + std::int64_t{tile.key} * s.column;
+  return args.mask + std::int64_t{tile.batch} * s.batch + std::int64_t{tile.head} * s.head + std::int64_t{row} * s.row +
+         std::int64_t{tile.key} * s.column;
 }
 
 const std::uint8_t* PaddingRow(const AttentionArgs& args, const ScoreTile& tile) {

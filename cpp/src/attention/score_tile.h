@@ -25,15 +25,15 @@ enum class TileMasks {
   kOpen,     // every key is visible to every row
 };
 
-// What the interval of each row, the mask and the padding mask say of a tile, before anything is computed. A bias is not
-// looked at.
+// What the interval of each row, the mask and the padding mask say of a tile, before anything is computed. A bias is
+// not looked at.
 TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile);
 
 // Turns products into masked scores in place, hides the padding, and copies scores and unnormalised weights out.
 void FinishScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks);
 
-// For a tile that is skipped: what the caller's score and weight tensors hold there. Needs the products in the tile when
-// ScoresNeedProducts, else nothing.
+// For a tile that is skipped: what the caller's score and weight tensors hold there. Needs the products in the tile
+// when ScoresNeedProducts, else nothing.
 void FinishHiddenTile(const AttentionCall& call, const ScoreTile& tile);
 bool ScoresNeedProducts(const AttentionCall& call);
 

@@ -12,8 +12,8 @@ namespace headwise::kernels {
 struct AdditiveTile {
   using V = simd::Vector;
 
-  static void Run(int rows, const float* q, std::ptrdiff_t ldq, const float* panel, int k, const float* weights, float* s,
-                  std::ptrdiff_t lds) {
+  static void Run(int rows, const float* q, std::ptrdiff_t ldq, const float* panel, int k, const float* weights,
+                  float* s, std::ptrdiff_t lds) {
     const Tanh tanh;
     for (int r = 0; r < rows; ++r, q += ldq, s += lds) {
       V sum[GemmTile::kPanelVectors];

@@ -1,5 +1,5 @@
-// Kernel: scores and values of a few query rows against keys and values where they lie, unpacked: what decoding and other
-// short problems use, since packing would cost more than it saves.
+// Kernel: scores and values of a few query rows against keys and values where they lie, unpacked: what decoding and
+// other short problems use, since packing would cost more than it saves.
 //
 // Contract: rows of K and V are contiguous (`head_dim`, `value_dim` floats), `stride` apart; nothing outside is read.
 // Scores(...) writes `count` scores a row. A score is summed in kLanes partial sums over d, then the tail, in an order
@@ -16,8 +16,8 @@ namespace headwise::kernels {
 
 struct DirectTile {
   using V = simd::Vector;
-  static constexpr int kKeys = 8;           // keys that share a load of the query
-  static constexpr int kValueVectors = 8;   // accumulators of one pass over the values
+  static constexpr int kKeys = 8;          // keys that share a load of the query
+  static constexpr int kValueVectors = 8;  // accumulators of one pass over the values
 
   static void Scores(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
                      int head_dim, float* s, std::ptrdiff_t lds) {
@@ -58,8 +58,8 @@ struct DirectTile {
     }
   }
 
-  // acc[r, c] = acc[r, c] * rescale[r] + sum_j p[r, j] v[j, c]. Where `visible` is given (rows of `ldp` bytes), a key whose
-  // byte is 0 is left out altogether; else every p is used.
+  // acc[r, c] = acc[r, c] * rescale[r] + sum_j p[r, j] v[j, c]. Where `visible` is given (rows of `ldp` bytes), a key
+  // whose byte is 0 is left out altogether; else every p is used.
   static void Values(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
                      std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
                      std::ptrdiff_t ld_acc) {

@@ -12,8 +12,8 @@ namespace headwise::kernels {
 
 inline constexpr float kExp2MaxUlp = 1.5F;
 
-// The constants are read from memory, not written as literals: V8 rebuilds every vector literal at every use, which cost
-// 12-15 % of the whole forward pass.
+// The constants are read from memory, not written as literals: V8 rebuilds every vector literal at every use, which
+// cost 12-15 % of the whole forward pass.
 struct Exp2Constants {
   float magic;
   float lowest;
@@ -25,9 +25,10 @@ struct Exp2 {
   using V = simd::Vector;
 
   explicit Exp2(const Exp2Constants& from)
-      : magic(simd::Splat(from.magic)), lowest(simd::Splat(from.lowest)), c{simd::Splat(from.c[0]), simd::Splat(from.c[1]),
-        simd::Splat(from.c[2]), simd::Splat(from.c[3]), simd::Splat(from.c[4]), simd::Splat(from.c[5]),
-        simd::Splat(from.c[6])} {}
+      : magic(simd::Splat(from.magic)),
+        lowest(simd::Splat(from.lowest)),
+        c{simd::Splat(from.c[0]), simd::Splat(from.c[1]), simd::Splat(from.c[2]), simd::Splat(from.c[3]),
+          simd::Splat(from.c[4]), simd::Splat(from.c[5]), simd::Splat(from.c[6])} {}
 
   V operator()(V x) const {
     const V t = x + magic;

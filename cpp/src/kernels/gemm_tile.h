@@ -25,8 +25,8 @@ struct GemmTile {
   enum class Into { kStore, kAdd, kRescale };
 
   template <Into kInto>
-  static void Run(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
-                  std::ptrdiff_t ldc, const float* row_scale) {
+  static void Run(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c, std::ptrdiff_t ldc,
+                  const float* row_scale) {
     for (; rows >= kRows; rows -= kRows) {
       Rows<kRows, kInto>(a, lda, panel, k, c, ldc, row_scale);
       a += kRows * lda;
@@ -65,7 +65,8 @@ struct GemmTile {
       for (int v = 0; v < kPanelVectors; ++v, to += simd::kLanes) {
         if (kInto == Into::kStore) simd::Store(to, sum[r][v]);
         if (kInto == Into::kAdd) simd::Store(to, simd::Load(to) + sum[r][v]);
-        if (kInto == Into::kRescale) simd::Store(to, simd::MulAdd(simd::Load(to), simd::Splat(row_scale[r]), sum[r][v]));
+        if (kInto == Into::kRescale)
+          simd::Store(to, simd::MulAdd(simd::Load(to), simd::Splat(row_scale[r]), sum[r][v]));
       }
     }
   }

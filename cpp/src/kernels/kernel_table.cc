@@ -19,8 +19,8 @@ Exp2Constants exp2_constants = {
     -126.0F,
     // Minimax in relative error on [-1/2, 1/2] with c0 = 1 (1.2 ULP with a multiply and an add, 1.0 fused). Degree 5
     // would save one operation of fourteen and cost 2.2 ULP.
-    {1.0F, 0.6931471824645996F, 0.24022647738456726F, 0.055503323674201965F, 0.00961843691766262F, 0.0013398875016719103F,
-     0.00015353361959569156F},
+    {1.0F, 0.6931471824645996F, 0.24022647738456726F, 0.055503323674201965F, 0.00961843691766262F,
+     0.0013398875016719103F, 0.00015353361959569156F},
 };
 const Exp2Constants& kExp2Constants = exp2_constants;
 

@@ -1,8 +1,8 @@
 // Kernel table: the kernels as plain functions and the sizes they declare, for drivers that know nothing of SIMD.
 //
-// They are called through this table, never directly: V8 replaces a function's baseline code only at its next call, so a
-// kernel must stay a function that is called once per tile, and the linker's optimizer inlines any function with a single
-// caller, whatever `noinline` says; a call through a table it leaves alone.
+// They are called through this table, never directly: V8 replaces a function's baseline code only at its next call, so
+// a kernel must stay a function that is called once per tile, and the linker's optimizer inlines any function with a
+// single caller, whatever `noinline` says; a call through a table it leaves alone.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ using GemmFunction = void (*)(int rows, const float* a, std::ptrdiff_t lda, cons
                               std::ptrdiff_t ldc, const float* row_scale);
 
 struct KernelTable {
-  int lanes;      // floats in a vector
-  int panel;      // columns of a packed panel
-  int row_tile;   // rows that a GEMM tile shares loads over; other counts are slower, never wrong
+  int lanes;     // floats in a vector
+  int panel;     // columns of a packed panel
+  int row_tile;  // rows that a GEMM tile shares loads over; other counts are slower, never wrong
   const char* name;
 
   // GemmTile: C = A P, C += A P, C = C * row_scale + A P.
@@ -49,8 +49,8 @@ struct KernelTable {
   // DirectTile.
   void (*direct_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
                         int head_dim, float* s, std::ptrdiff_t lds);
-  void (*direct_additive)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
-                          int head_dim, const float* weights, float* s, std::ptrdiff_t lds);
+  void (*direct_additive)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride,
+                          int count, int head_dim, const float* weights, float* s, std::ptrdiff_t lds);
   void (*direct_values)(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
                         std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
                         std::ptrdiff_t ld_acc);

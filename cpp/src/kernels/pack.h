@@ -1,7 +1,7 @@
 // Kernel: copies into the order in which GemmTile reads its panels.
 //
-// Contract: a panel block of `k` rows is k * kPanel contiguous floats; columns past the source are zeros. Sources are read
-// only inside their bounds.
+// Contract: a panel block of `k` rows is k * kPanel contiguous floats; columns past the source are zeros. Sources are
+// read only inside their bounds.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,9 @@ struct Pack {
     }
   }
 
-  // Columns stay columns: `count` rows of `size` floats -> ceil(size / kPanel) panels, `panel_stride` floats apart, element
-  // (row, c) at panels[c / kPanel * panel_stride + row * kPanel + c % kPanel]. For values. NaN and infinities become 0;
-  // returns whether there were any, so that the caller can put them back where they are visible.
+  // Columns stay columns: `count` rows of `size` floats -> ceil(size / kPanel) panels, `panel_stride` floats apart,
+  // element (row, c) at panels[c / kPanel * panel_stride + row * kPanel + c % kPanel]. For values. NaN and infinities
+  // become 0; returns whether there were any, so that the caller can put them back where they are visible.
   static bool Columns(const float* source, std::ptrdiff_t stride, int count, int size, float* panels,
                       std::ptrdiff_t panel_stride) {
     simd::Vector poison = simd::Splat(0.0F);  // x * 0 is NaN for NaN and infinities alone

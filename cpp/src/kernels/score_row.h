@@ -24,8 +24,8 @@ struct ScoreRow {
     for (int i = 0; i < width; i += simd::kLanes) simd::Store(s + i, c * tanh(simd::Load(s + i) / c));
   }
 
-  // s <- s + bias; -infinity in the bias hides whatever the score was, and a finite bias never does: sums are kept at or
-  // above the lowest finite float.
+  // s <- s + bias; -infinity in the bias hides whatever the score was, and a finite bias never does: sums are kept at
+  // or above the lowest finite float.
   static void AddBias(float* s, int keys, const float* bias, std::ptrdiff_t column_stride) {
     for (int i = 0; i < keys; ++i) {
       const float b = bias[i * column_stride];
@@ -35,7 +35,8 @@ struct ScoreRow {
     }
   }
 
-  // s <- s - slope * |distance - i|, where `distance` is that of the first key: i + offset - j. What a bias hid stays so.
+  // s <- s - slope * |distance - i|, where `distance` is that of the first key: i + offset - j. What a bias hid stays
+  // so.
   static void AddAlibi(float* s, int keys, float slope, float distance) {
     for (int i = 0; i < keys; ++i) {
       const float d = distance - static_cast<float>(i);

@@ -1,10 +1,10 @@
 // Kernel: one step of the online softmax over a tile of scores, in place.
 //
-// Contract: `s` has `rows` rows of `width` scores (a multiple of kLanes) with row stride `ld`; hidden ones are -infinity.
-// The state of row r is its running maximum max[r], which starts at kLowestScore, and kLanes partial sums at sums + r *
-// kLanes, which start at 0. On return s holds exp(score - max), the state includes the tile, and rescale[r] is the factor
-// by which what was accumulated under the old maximum is to be multiplied. Returns whether any factor differs from 1.
-// Scores are in units of ln 2 when kLog2Units, else natural.
+// Contract: `s` has `rows` rows of `width` scores (a multiple of kLanes) with row stride `ld`; hidden ones are
+// -infinity. The state of row r is its running maximum max[r], which starts at kLowestScore, and kLanes partial sums at
+// sums + r * kLanes, which start at 0. On return s holds exp(score - max), the state includes the tile, and rescale[r]
+// is the factor by which what was accumulated under the old maximum is to be multiplied. Returns whether any factor
+// differs from 1. Scores are in units of ln 2 when kLog2Units, else natural.
 #pragma once
 
 #include <cstddef>

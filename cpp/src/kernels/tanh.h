@@ -1,8 +1,8 @@
 // Kernel: tanh of a vector, for softcapping and additive scores.
 //
-// Contract: any x; NaN gives NaN, infinities +-1; error at most kTanhMaxUlp units in the last place, tested over the range.
-// Method: below 0.625 in magnitude an odd minimax polynomial of degree 11 (relative error below 2^-27),
-// beyond it 1 - 2 / (e^(2|x|) + 1), where the subtraction loses nothing that counts.
+// Contract: any x; NaN gives NaN, infinities +-1; error at most kTanhMaxUlp units in the last place, tested over the
+// range. Method: below 0.625 in magnitude an odd minimax polynomial of degree 11 (relative error below 2^-27), beyond
+// it 1 - 2 / (e^(2|x|) + 1), where the subtraction loses nothing that counts.
 #pragma once
 
 #include "kernels/exp2.h"

@@ -24,10 +24,10 @@ struct ThreadPool::State {
   pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
   pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
   // Guarded by mutex.
-  std::uint64_t run = 0;    // counts runs, so that a worker joins each at most once
-  bool open = false;        // workers may still join the current run
-  bool closing = false;     // the pool ends
-  int active = 0;           // workers inside the current run
+  std::uint64_t run = 0;  // counts runs, so that a worker joins each at most once
+  bool open = false;      // workers may still join the current run
+  bool closing = false;   // the pool ends
+  int active = 0;         // workers inside the current run
   // The current run; written before `open`, read by workers that joined.
   std::atomic<std::int64_t> next{0};
   std::int64_t count = 0;
