@@ -1,18 +1,16 @@
-// Scripts: `npm run bench` builds the package, installs the rivals of tests/bench and measures side by side. Arguments go
-// on to tests/bench/run.mjs.
+// Scripts: `npm run bench -- [options]` builds the package, installs the rivals (tests/bench/package.json) and measures them
+// side by side. `npm run bench -- --help` tells the options.
 import { installPackages } from './lib/install.mjs';
-import { main, step } from './lib/log.mjs';
-import { newerNode } from './lib/newer-node.mjs';
+import { main } from './lib/log.mjs';
 import { buildPackage } from './lib/package.mjs';
 import { at } from './lib/places.mjs';
 import { run } from './lib/run.mjs';
 
 await main(async () => {
-  await buildPackage();
+  const args = process.argv.slice(2);
+  const measures = !args.includes('--help') && !args.includes('--list');
+  if (measures) await buildPackage();
   await installPackages('tests/bench');
-  const node = (await newerNode()) ?? { path: process.execPath, version: process.versions.node };
-  step(`measuring, Node ${node.version}`);
-  await run(node.path, [at('tests/bench/run.mjs'), ...process.argv.slice(2)], {
-    cwd: at('tests/bench'),
-  });
+  const { code } = await run(process.execPath, [at('tests/bench/run.mjs'), ...args], { cwd: at(), allowFailure: true });
+  process.exitCode = code;
 });

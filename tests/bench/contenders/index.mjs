@@ -1,0 +1,38 @@
+// Bench: who takes part. A contender is a module in this folder that exports
+//
+//   create({ threads, ...options }) → Promise<{
+//     about: string                     version, and threads when they are not the wanted ones
+//     prepare(shape, inputs) → void     may be async; makes ready for run(); throws NotApplicable
+//     run() → anything                  one call, from JavaScript's arrays to JavaScript's; a promise is awaited
+//     read() → Float32Array             the last run's output, [H,L,D] or for a layer [L,E]; null for a ceiling
+//     release() → void                  lets go of what prepare made
+//   }>
+//
+// and runs in a process or a page of its own, so that one's threads, heap and failures are not another's.
+
+/**
+ * @typedef {object} Contender
+ * @property {string} id
+ * @property {string} label
+ * @property {string} module in this folder
+ * @property {object} [options] for create
+ * @property {boolean} threaded runs with as many threads as it is told to
+ * @property {boolean} browser runs in a page too
+ * @property {'compute' | 'read'} [ceiling] what it measures instead of attention
+ */
+
+/** @type {Contender[]} */
+export const contenders = [
+  { id: 'headwise', label: 'headwise', module: 'headwise.mjs', threaded: true, browser: true },
+  { id: 'headwise-simd', label: 'headwise, plain SIMD', module: 'headwise.mjs', options: { variant: 'simd' }, threaded: true, browser: false },
+  { id: 'fma', label: 'ceiling: multiply-add', module: 'ceiling.mjs', options: { what: 'compute' }, threaded: true, browser: true, ceiling: 'compute' },
+  { id: 'fma-simd', label: 'ceiling: multiply-add, plain SIMD', module: 'ceiling.mjs', options: { what: 'compute', variant: 'simd' }, threaded: true, browser: false, ceiling: 'compute' },
+  { id: 'read', label: 'ceiling: memory read', module: 'ceiling.mjs', options: { what: 'read' }, threaded: true, browser: true, ceiling: 'read' },
+  { id: 'ort-web-mha', label: 'onnxruntime-web, MultiHeadAttention', module: 'onnxruntime-web.mjs', options: { operator: 'MultiHeadAttention' }, threaded: true, browser: true },
+  { id: 'ort-web-attention', label: 'onnxruntime-web, Attention', module: 'onnxruntime-web.mjs', options: { operator: 'Attention' }, threaded: true, browser: true },
+  { id: 'ort-node-mha', label: 'onnxruntime-node (native), MultiHeadAttention', module: 'onnxruntime-node.mjs', options: { operator: 'MultiHeadAttention' }, threaded: true, browser: false },
+  { id: 'ort-node-attention', label: 'onnxruntime-node (native), Attention', module: 'onnxruntime-node.mjs', options: { operator: 'Attention' }, threaded: true, browser: false },
+  { id: 'tfjs', label: 'TensorFlow.js, wasm', module: 'tensorflow.mjs', threaded: true, browser: true },
+  { id: 'jax-js', label: 'jax-js, wasm', module: 'jax-js.mjs', threaded: false, browser: true },
+  { id: 'plain-js', label: 'plain JavaScript', module: 'plain-js.mjs', threaded: false, browser: true },
+];

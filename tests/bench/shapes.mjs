@@ -1,0 +1,67 @@
+// Bench: the computations that are measured. One entry a shape: its name, its sizes (B is 1), its options, and how much work
+// it is. `kind` says which inputs it has (inputs.mjs) and in which unit its speed is told (statistics.mjs).
+
+/**
+ * @typedef {object} Shape
+ * @property {string} name
+ * @property {'attention' | 'decode' | 'tiny' | 'layer'} kind
+ * @property {number} H query heads
+ * @property {number} G key/value heads
+ * @property {number} L queries
+ * @property {number} S keys
+ * @property {number} D size of a head
+ * @property {number} [E] model size, of a layer
+ * @property {boolean} causal
+ * @property {number} [window] keys that a query sees, itself included, with `causal`
+ * @property {boolean} quick measured with --quick too
+ * @property {number} flops floating-point operations: 2 for a multiply-add, hidden pairs of query and key not counted
+ * @property {number} bytes keys and values, read at least once
+ */
+
+/** Pairs of query and key that see each other, in one head. */
+export function visiblePairs({ L, S, causal, window }) {
+  if (!causal) return L * S;
+  let pairs = 0;
+  for (let i = 0; i < L; i++) pairs += Math.min(i + S - L + 1, S, window ?? S);
+  return pairs;
+}
+
+/** @returns {Shape} */
+function shape(name, kind, sizes, options = {}) {
+  const { H, L, S, D, G = H, E } = sizes;
+  const filled = { name, kind, H, G, L, S, D, E, causal: false, quick: false, ...options };
+  const attention = 4 * H * D * visiblePairs(filled);
+  // Query, key, value and output projections are E × E each.
+  const projections = kind === 'layer' ? 4 * 2 * L * E * E : 0;
+  return { ...filled, flops: attention + projections, bytes: 4 * 2 * G * S * D };
+}
+
+const square = (H, L, D, options) => shape(`${H}×${L}×${L}×${D}`, 'attention', { H, L, S: L, D }, options);
+const causal = (H, L, D, options) =>
+  shape(`${H}×${L}×${L}×${D} causal`, 'attention', { H, L, S: L, D }, { causal: true, ...options });
+
+/** The memory claim's shape; measured once, apart from the others (cold.mjs). */
+export const longShape = square(8, 16384, 64);
+
+/** @type {Shape[]} */
+export const shapes = [
+  square(12, 128, 64, { quick: true }),
+  square(12, 512, 64, { quick: true }),
+  square(8, 1024, 64, { quick: true }),
+  square(8, 2048, 64),
+  square(8, 4096, 64),
+  square(8, 1024, 128, { quick: true }),
+  causal(12, 128, 64),
+  causal(12, 512, 64),
+  causal(8, 1024, 64, { quick: true }),
+  causal(8, 2048, 64),
+  causal(8, 4096, 64),
+  causal(8, 1024, 128),
+  shape('32/8×1024×1024×128 grouped', 'attention', { H: 32, G: 8, L: 1024, S: 1024, D: 128 }),
+  shape('8×4096×4096×64 window 256', 'attention', { H: 8, L: 4096, S: 4096, D: 64 }, { causal: true, window: 256 }),
+  shape('32×1×2048×128 decoding', 'decode', { H: 32, L: 1, S: 2048, D: 128 }, { quick: true }),
+  shape('32×1×16384×128 decoding', 'decode', { H: 32, L: 1, S: 16384, D: 128 }),
+  shape('2×4×4×3 tiny', 'tiny', { H: 2, L: 4, S: 4, D: 3 }, { quick: true }),
+  shape('layer E 512, 8 heads, L 512', 'layer', { E: 512, H: 8, L: 512, S: 512, D: 64 }, { quick: true }),
+  shape('layer E 768, 12 heads, L 128', 'layer', { E: 768, H: 12, L: 128, S: 128, D: 64 }),
+];
