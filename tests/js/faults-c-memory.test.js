@@ -3,7 +3,7 @@
 import { freemem } from 'node:os';
 import { createEngine } from 'headwise';
 import { expectClose, expectSame } from './compare.js';
-import { numbers, rows, uniform, zeros } from './tricks.js';
+import { numbers, rows, uniform } from './tricks.js';
 import { byHand } from './tolerances.js';
 
 const withEngine = (threads, body) => async () => {
