@@ -86,30 +86,29 @@ export class ValueTable {
     move: (start: number) => void,
   ): HTMLElement {
     const s = t();
-    const button = (text: string, name: string, to: number, enabled: boolean, index: number) =>
+    const button = (text: string, to: number, enabled: boolean) =>
       h(
         'button',
         {
           type: 'button',
-          'aria-label': name,
           disabled: !enabled,
           onclick: () => {
             move(to);
             this.#render();
             // The button that was pressed is gone with the old page; its successor takes the focus.
-            const again = [...this.element.querySelectorAll('button')].find((b) => b.getAttribute('aria-label') === name);
+            const again = [...this.element.querySelectorAll('button')].find((b) => b.textContent === text);
             if (again && !again.disabled) again.focus({ preventScroll: true });
             else this.element.querySelector<HTMLElement>('.table-scroll')?.focus({ preventScroll: true });
           },
         },
-        index === 0 ? `‹ ${text}` : `${text} ›`,
+        text,
       );
     return h(
       'div.pager',
       {},
-      button(s.map.earlier, earlier, Math.max(0, start - PAGE), start > 0, 0),
+      button(`‹ ${earlier}`, Math.max(0, start - PAGE), start > 0),
       h('span', {}, s.map.page(kind, start + 1, end, all)),
-      button(s.map.later, later, start + PAGE, end < all, 1),
+      button(`${later} ›`, start + PAGE, end < all),
     );
   }
 }

@@ -88,7 +88,7 @@ function layerArticle(layer: (typeof LAYERS)[number], versions: HTMLElement): HT
       const good = result.difference <= WANTED;
       verdict.dataset.good = String(good);
       verdict.replaceChildren(
-        ...rich(`${s.keras.difference(result.difference.toExponential(1))}, ${good ? s.keras.within : s.keras.beyond}`),
+        ...rich(s.keras.verdict(result.difference.toExponential(1), good)),
       );
     }
   };

@@ -221,7 +221,7 @@ export function walkSection(): HTMLElement {
     controls(),
     step(1, (s) => s.walk.steps.tokens.title, (s) => s.walk.steps.tokens.text, { figures: [tokens] }),
     step(2, (s) => s.walk.steps.input.title, (s) => s.walk.steps.input.text, {
-      code: 'e = await engine.embedding(ids, table)\np = await engine.positionalEncoding(L, 6)',
+      code: 'e = await engine.embedding(ids, table)\np = await engine\n  .positionalEncoding(L, 6)',
       figures: all([m.embedding, m.position, m.input]),
     }),
     step(3, (s) => s.walk.steps.linear.title, (s) => s.walk.steps.linear.text, {
@@ -245,11 +245,11 @@ export function walkSection(): HTMLElement {
       figures: [walkHeadPicker(false), m.scaled.element],
     }),
     step(8, (s) => s.walk.steps.softmax.title, (s) => s.walk.steps.softmax.text, {
-      code: 'const { weights } = await engine.attention(\n  q, k, v, { keyPaddingMask,\n  returnWeights: true })',
+      code: 'const { weights } =\n  await engine.attention(q, k, v, {\n    keyPaddingMask,\n    returnWeights: true })',
       figures: [walkHeadPicker(true), m.weights.element, scaleSwitch],
     }),
     step(9, (s) => s.walk.steps.values.title, (s) => s.walk.steps.values.text, {
-      code: 'const { output } = await engine.attention(\n  q, k, v, { keyPaddingMask })',
+      code: 'const { output } =\n  await engine.attention(q, k, v, {\n    keyPaddingMask })',
       figures: [walkHeadPicker(false), m.values.element, m.headOutput.element],
     }),
     step(10, (s) => s.walk.steps.merge.title, (s) => s.walk.steps.merge.text, {

@@ -1,0 +1,4 @@
+// Tests, browser: tolerances, each with its reason.
+
+/** A value read off the page has three digits after the point; another build of the core may round the last one the other way. */
+export const threeDigits = 0.00051 + 1e-5;
