@@ -21,9 +21,9 @@ function chosenBy(args) {
   return {
     shapes: shapes.filter(({ name, quick }) => (args.only ? args.only.test(name) : !args.quick || quick)),
     contenders: contenders.filter(
-      ({ id, label, ceiling, browser }) =>
-        (!args.browser || browser) &&
-        (id === 'headwise' || ceiling || !args.rivals || args.rivals.test(id) || args.rivals.test(label)),
+      ({ id, label, ceiling, node = true, browser }) =>
+        (args.browser ? browser : node) &&
+        (id.startsWith('headwise') || ceiling || !args.rivals || args.rivals.test(id) || args.rivals.test(label)),
     ),
   };
 }
@@ -95,7 +95,7 @@ async function main() {
   } finally {
     await host.stop();
   }
-  console.log(barsTable(report));
+  if (host.kind === 'node') console.log(barsTable(report)); // they are meant for Node
   if (earlier) console.log(comparison(earlier, report));
   if (args.save) await save(report);
 }

@@ -1,9 +1,9 @@
-// Bench: the package itself, as a user calls it. `sync` where the engine lives on this thread (Node), else the engine's
-// default (a page: in its worker).
+// Bench: the package itself, as a user calls it: synchronously where the engine lives on this thread (Node, or a page that
+// asks for it), else asynchronously (a page by default: the engine lives in a worker).
 import { createEngine } from '../../../dist/index.js';
 
-export async function create({ threads, variant = 'auto', inPage = false }) {
-  const engine = await createEngine({ backend: 'wasm', threads, variant });
+export async function create({ threads, variant = 'auto', inPage, offMainThread = inPage }) {
+  const engine = await createEngine({ backend: 'wasm', threads, variant, offMainThread });
   const { info } = engine;
   if (info.threads !== threads) throw new Error(`${threads} threads wanted, ${info.threads} got: ${info.threadsReason}`);
   let call;
@@ -20,7 +20,7 @@ export async function create({ threads, variant = 'auto', inPage = false }) {
       output: { kernel: { data: inputs.output, shape: [H, D, E] } },
     });
     const x = { data: inputs.x, shape: [1, L, E] };
-    call = inPage ? () => layer.forward(x, x, x) : () => layer.forwardSync(x, x, x);
+    call = offMainThread ? () => layer.forward(x, x, x) : () => layer.forwardSync(x, x, x);
   };
 
   const prepareAttention = ({ H, G, L, S, D, causal, window }, inputs) => {
@@ -30,7 +30,7 @@ export async function create({ threads, variant = 'auto', inPage = false }) {
     const options = {};
     if (causal) options.causal = true;
     if (window) options.window = [window - 1, 0];
-    call = inPage ? () => engine.attention(q, k, v, options) : () => engine.attentionSync(q, k, v, options);
+    call = offMainThread ? () => engine.attention(q, k, v, options) : () => engine.attentionSync(q, k, v, options);
   };
 
   return {

@@ -17,13 +17,18 @@
  * @property {string} module in this folder
  * @property {object} [options] for create
  * @property {boolean} threaded runs with as many threads as it is told to
- * @property {boolean} browser runs in a page too
+ * @property {boolean} [node] false: not in Node
+ * @property {boolean} browser runs in a page
  * @property {'compute' | 'read'} [ceiling] what it measures instead of attention
  */
+
+// What a contender does in a page that is not its default there.
+const onThePage = { offMainThread: false };
 
 /** @type {Contender[]} */
 export const contenders = [
   { id: 'headwise', label: 'headwise', module: 'headwise.mjs', threaded: true, browser: true },
+  { id: 'headwise-sync', label: "headwise, on the page's thread", module: 'headwise.mjs', options: onThePage, threaded: true, node: false, browser: true },
   { id: 'headwise-simd', label: 'headwise, plain SIMD', module: 'headwise.mjs', options: { variant: 'simd' }, threaded: true, browser: false },
   { id: 'fma', label: 'ceiling: multiply-add', module: 'ceiling.mjs', options: { what: 'compute' }, threaded: true, browser: true, ceiling: 'compute' },
   { id: 'fma-simd', label: 'ceiling: multiply-add, plain SIMD', module: 'ceiling.mjs', options: { what: 'compute', variant: 'simd' }, threaded: true, browser: false, ceiling: 'compute' },

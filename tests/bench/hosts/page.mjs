@@ -1,0 +1,129 @@
+// Bench: contenders in pages of Chromium, each in a browser context of its own and so in a process of its own. The page is
+// served by Vite's development server with the two headers that threads need.
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+import { chromium } from 'playwright-core';
+import { createServer } from 'vite';
+
+import { failureOf } from './failure.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const checkout = fileURLToPath(new URL('../../..', import.meta.url));
+const isolation = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
+const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/usr/bin/google-chrome-stable'];
+
+export const kind = 'chromium';
+
+let server;
+let browser;
+
+async function start() {
+  if (browser) return;
+  const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
+  if (!executablePath) throw new Error(`no Chromium at ${places.join(', ')}; install it, or name it in the variable CHROMIUM`);
+  server = await createServer({
+    configFile: false,
+    root,
+    logLevel: 'error',
+    server: { host: '127.0.0.1', port: 0, headers: isolation, hmr: false, watch: null, fs: { allow: [checkout] } },
+    optimizeDeps: {
+      entries: [],
+      // Made of CommonJS modules, so bundled by Vite first; the others are ES modules that find their files by their address.
+      include: ['@tensorflow/tfjs', '@tensorflow/tfjs-backend-wasm'],
+      exclude: ['onnxruntime-web', '@jax-js/jax'],
+    },
+    worker: { format: 'es' },
+  });
+  await server.listen();
+  browser = await chromium.launch({
+    executablePath,
+    args: [
+      '--headless=new',
+      ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
+      '--disable-gpu',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      // Pages that are not in front run like the one that is.
+      '--disable-background-timer-throttling',
+      '--disable-backgrounding-occluded-windows',
+      '--disable-renderer-backgrounding',
+    ],
+  });
+}
+
+export async function describe() {
+  await start();
+  return `Chromium ${browser.version()}`;
+}
+
+/** What a contender must be told about this kind of host. */
+const hostOptions = { tfjs: { wasmPaths: '/node_modules/@tensorflow/tfjs-backend-wasm/dist/' } };
+
+/** @param {import('../contenders/index.mjs').Contender} contender */
+export async function startHost(contender, threads) {
+  await start();
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const complaints = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  let ended = false;
+  const crashed = Promise.withResolvers();
+  crashed.promise.catch(() => {});
+  page.on('crash', () => {
+    ended = true;
+    crashed.reject(new Error('its page crashed'));
+  });
+
+  const call = async (method, args = {}, timeoutMs = 180_000) => {
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => {
+        ended = true;
+        reject(new Error(`no answer within ${timeoutMs / 1000} s`));
+      }, timeoutMs);
+    });
+    try {
+      const answer = page.evaluate(([name, value]) => globalThis.callStation(name, value), [method, args]);
+      answer.catch(() => {});
+      const { result, error } = await Promise.race([answer, crashed.promise, late]);
+      if (error) throw failureOf(error);
+      return result;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  const close = async () => {
+    ended = true;
+    await context.close();
+  };
+
+  // Arrays come as text: what a page returns is JSON.
+  const read = async () => {
+    const encoded = await call('readEncoded');
+    if (encoded === null) return null;
+    const bytes = Buffer.from(encoded, 'base64');
+    return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+  };
+
+  try {
+    await page.goto(new URL('page/index.html', server.resolvedUrls.local[0]).href);
+    await page.waitForFunction(() => globalThis.callStation !== undefined, undefined, { timeout: 30_000 });
+    const options = { threads, ...contender.options, ...hostOptions[contender.id] };
+    const { about, work } = await call('create', { module: contender.module, options }, 60_000);
+    return { about, work, call, close, read, ended: () => ended };
+  } catch (error) {
+    await close();
+    if (complaints.length > 0) error.message += ` (${complaints[0]})`;
+    throw error;
+  }
+}
+
+export async function stop() {
+  await browser?.close();
+  await server?.close();
+  browser = server = undefined;
+}
