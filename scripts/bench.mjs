@@ -11,6 +11,9 @@ await main(async () => {
   const measures = !args.includes('--help') && !args.includes('--list');
   if (measures) await buildPackage();
   await installPackages('tests/bench');
-  const { code } = await run(process.execPath, [at('tests/bench/run.mjs'), ...args], { cwd: at(), allowFailure: true });
+  const { code } = await run(process.execPath, [at('tests/bench/run.mjs'), ...args], {
+    cwd: at(),
+    allowFailure: true,
+  });
   process.exitCode = code;
 });

@@ -29,7 +29,7 @@ export async function configure(preset) {
     file: at('build', preset, '.headwise-configured'),
   };
   await whenStale(preset, what, () =>
-    tools.run(args[0], [...args.slice(1), '--fresh'], { echo: false }),
+    tools.run(args[0], [...args.slice(1), '--fresh'], { echo: 'progress' }),
   );
 }
 
@@ -45,7 +45,7 @@ export async function buildPreset(preset, targets = []) {
   await configure(preset);
   const args = ['--build', '--preset', preset, '-j', String(availableParallelism())];
   if (targets.length > 0) args.push('--target', ...targets);
-  const { output } = await tools.run('cmake', args, { echo: false });
+  const { output } = await tools.run('cmake', args, { echo: 'progress' });
   if (/\[\d+\/\d+\] (Building|Linking)/.test(output)) note(`built in ${seconds(start)}`);
   else note('up to date');
 }

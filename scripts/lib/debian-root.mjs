@@ -51,7 +51,7 @@ export function obstacleToInstalling() {
 export async function aptInstall(names) {
   if (!has('apt-get')) throw new Failure(`please install ${names.join(', ')}`);
   step(`installing ${names.join(', ')} with apt-get`);
-  const quiet = { echo: false, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
+  const quiet = { echo: 'progress', env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
   await run(...asRoot('apt-get', ['update', '-q']), { ...quiet, allowFailure: true });
   await run(
     ...asRoot('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...names]),
@@ -115,7 +115,7 @@ async function make() {
     ...asRoot('mmdebstrap', [...args, suite, unfinished, ...(mirror ? [mirror] : [])]),
     {
       env,
-      echo: false,
+      echo: 'progress',
       allowFailure: true,
     },
   );

@@ -17,7 +17,7 @@ export async function installPackages(folder = '.') {
       // No install scripts: nothing here needs one, and where none may be fetched from elsewhere they would fail.
       await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
         cwd: at(folder),
-        echo: false,
+        echo: 'progress',
       });
     },
   );

@@ -35,7 +35,7 @@ export async function newerNode() {
       '--no-audit',
       '--no-fund',
     ];
-    await run('npm', [...args, `${name}@${version}`], { echo: false, allowFailure: true });
+    await run('npm', [...args, `${name}@${version}`], { echo: 'progress', allowFailure: true });
   }
   if (ask(path, ['--version']) !== null) return { path, version };
   note(

@@ -1,15 +1,15 @@
 // Scripts: starts programs. No shell in between; a child gets no standard input.
 import { spawn, spawnSync } from 'node:child_process';
 
-import { Failure } from './log.mjs';
+import { Failure, note } from './log.mjs';
 
 /**
  * Runs a program to its end.
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: object, echo?: boolean | 'stderr', allowFailure?: boolean, shown?: string }} [options]
- *   echo: pass its output, or its standard error alone, on while it runs (default true); allowFailure: return instead of throwing; shown: how to name
- *   the command in an error.
+ * @param {{ cwd?: string, env?: object, echo?: boolean | 'stderr' | 'progress', allowFailure?: boolean, shown?: string }} [options]
+ *   echo: pass its output, or its standard error alone, on while it runs (default true); 'progress': its last line, now
+ *   and then; allowFailure: return instead of throwing; shown: how to name the command in an error.
  * @returns {Promise<{ code: number, output: string }>} exit code, and both streams as they came
  */
 export function run(command, args, options = {}) {
@@ -23,6 +23,7 @@ export function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
+    const ticking = echo === 'progress' ? reportProgress(() => output) : undefined;
     const take = (stream) => (chunk) => {
       output += chunk;
       if (echo === true || (echo === 'stderr' && stream === process.stderr)) stream.write(chunk);
@@ -34,12 +35,22 @@ export function run(command, args, options = {}) {
       else reject(new Failure(`cannot start ${command}: ${error.message}`));
     });
     child.on('close', (code, signal) => {
+      clearInterval(ticking);
       const result = { code: code ?? 128, output };
       if (result.code === 0 || allowFailure) return resolve(result);
-      if (!echo) process.stderr.write(output);
+      if (!echo || echo === 'progress') process.stderr.write(output);
       reject(new Failure(`${shown} ended with ${signal ?? `code ${code}`}`));
     });
   });
+}
+
+// Long silent work says every so often that it lives.
+function reportProgress(outputSoFar) {
+  const start = performance.now();
+  return setInterval(() => {
+    const last = outputSoFar().trimEnd().split('\n').at(-1).slice(0, 100);
+    note(`${Math.round((performance.now() - start) / 1000)} s … ${last}`);
+  }, 15_000);
 }
 
 /** What a short program prints, trimmed; null when it is not there or fails. */
