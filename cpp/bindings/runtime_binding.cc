@@ -11,19 +11,17 @@
 #include "binding.h"
 #include "memory/aligned.h"
 
+extern "C" char __heap_base;  // the linker's: where the heap begins, after stack and statics
+
 namespace headwise::binding {
 namespace {
 
 ThreadPool* pool = nullptr;
 Status last_status;
-std::uintptr_t first_break = 0;
 
 // Starts the pool, once, and returns how many threads it really has; 0 when there is no memory for it.
 std::int32_t Start(std::int32_t threads) {
-  if (pool == nullptr) {
-    first_break = reinterpret_cast<std::uintptr_t>(sbrk(0));
-    pool = new (std::nothrow) ThreadPool(threads);
-  }
+  if (pool == nullptr) pool = new (std::nothrow) ThreadPool(threads);
   return pool == nullptr ? 0 : pool->threads();
 }
 
@@ -38,13 +36,11 @@ void TrimScratch(double bytes) {
   if (calls_in_progress == 0 && static_cast<double>(pool->scratch_bytes()) > bytes) pool->ReleaseScratch();
 }
 
-double ScratchBytes() { return static_cast<double>(pool->scratch_bytes()); }
-
 // Everything that is allocated, the threads' working memory and JavaScript's staging included.
 double InUseBytes() { return static_cast<double>(static_cast<std::uint32_t>(mallinfo().uordblks)); }
 
 // How far the heap's end has ever been pushed: the highest use, rounded up by what lay free in between.
-double PeakBytes() { return static_cast<double>(reinterpret_cast<std::uintptr_t>(sbrk(0)) - first_break); }
+double PeakBytes() { return static_cast<double>(AddressOf(sbrk(0)) - AddressOf(&__heap_base)); }
 
 std::int32_t LastStatusCode() { return static_cast<std::int32_t>(last_status.code); }
 std::string StatusArgument() { return last_status.argument; }
@@ -64,7 +60,6 @@ EMSCRIPTEN_BINDINGS(headwise_runtime) {
   emscripten::function("allocate", &Allocate);
   emscripten::function("release", &Release);
   emscripten::function("trimScratch", &TrimScratch);
-  emscripten::function("scratchBytes", &ScratchBytes);
   emscripten::function("inUseBytes", &InUseBytes);
   emscripten::function("peakBytes", &PeakBytes);
   emscripten::function("statusCode", &LastStatusCode);

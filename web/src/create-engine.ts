@@ -1,7 +1,11 @@
 // Public: createEngine: checks the options, chooses where the engine lives, and starts it.
 import { Engine, type EngineInfo } from './engine.js';
 import { aborted } from './errors.js';
-import { readEngineOptions, type CheckedEngineOptions, type EngineOptions } from './validation/engine-options.js';
+import {
+  readEngineOptions,
+  type CheckedEngineOptions,
+  type EngineOptions,
+} from './validation/engine-options.js';
 import { version } from './version.js';
 import { LocalHost, type Host } from './wasm/host.js';
 import { RemoteHost, WorkerFailure } from './wasm/remote-host.js';
@@ -44,7 +48,12 @@ export async function createEngine(options?: EngineOptions): Promise<Engine> {
   }
 }
 
-async function start({ backend, offMainThread, load, signal }: CheckedEngineOptions): Promise<Engine> {
+async function start({
+  backend,
+  offMainThread,
+  load,
+  signal,
+}: CheckedEngineOptions): Promise<Engine> {
   const isPage = typeof document === 'object' && typeof Worker === 'function';
   let host: Host | undefined;
   let mainThreadReason: string | undefined;
@@ -55,7 +64,9 @@ async function start({ backend, offMainThread, load, signal }: CheckedEngineOpti
       if (!(error instanceof WorkerFailure)) throw error;
       if (offMainThread === true) throw error.toInitFailed();
       mainThreadReason = error.message;
-      warn(`the engine runs on the page's main thread, which long calls will block: ${mainThreadReason}`);
+      warn(
+        `the engine runs on the page's main thread, which long calls will block: ${mainThreadReason}`,
+      );
     }
   }
   const remote = host !== undefined;
@@ -69,7 +80,9 @@ async function start({ backend, offMainThread, load, signal }: CheckedEngineOpti
     simd: true,
     gpu: null,
     gpuReason:
-      backend === 'wasm' ? "backend 'wasm' was asked for" : 'this version of headwise has no WebGPU backend',
+      backend === 'wasm'
+        ? "backend 'wasm' was asked for"
+        : 'this version of headwise has no WebGPU backend',
     offMainThread: remote,
   };
   if (threadsReason !== undefined) {

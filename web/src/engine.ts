@@ -46,7 +46,8 @@ export interface MemoryInfo {
 }
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
-const asyncDisposeSymbol = (Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')) as typeof Symbol.asyncDispose;
+const asyncDisposeSymbol = (Symbol.asyncDispose ??
+  Symbol.for('Symbol.asyncDispose')) as typeof Symbol.asyncDispose;
 
 /**
  * An engine: one WebAssembly heap and its threads. Made by `createEngine`.
@@ -82,14 +83,24 @@ export class Engine {
    * @throws TypeError `INVALID_TYPE`, RangeError `INVALID_SHAPE`, `INVALID_VALUE` or `OUT_OF_MEMORY`, `AbortError`,
    * HeadwiseError `DISPOSED`. All arguments are checked before any work.
    */
-  async attention(q: TensorLike, k: TensorLike, v: TensorLike, options?: AttentionOptions): Promise<AttentionResult> {
+  async attention(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    options?: AttentionOptions,
+  ): Promise<AttentionResult> {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
     return attentionResult(call, await host.run(call.request, call.signal));
   }
 
   /** {@link Engine.attention}, at once. `UNSUPPORTED` where the engine lives in a worker. */
-  attentionSync(q: TensorLike, k: TensorLike, v: TensorLike, options?: AttentionOptions): AttentionResult {
+  attentionSync(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    options?: AttentionOptions,
+  ): AttentionResult {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
     throwIfAborted(call);
@@ -104,8 +115,12 @@ export class Engine {
    */
   multiHeadAttention(config: MultiHeadAttentionConfig): MultiHeadAttention {
     const host = this.#alive();
-    return new MultiHeadAttention(host, this.#nextLayer++, readLayerConfig(config), this.info.offMainThread, () =>
-      this.#alive(),
+    return new MultiHeadAttention(
+      host,
+      this.#nextLayer++,
+      readLayerConfig(config),
+      this.info.offMainThread,
+      () => this.#alive(),
     );
   }
 

@@ -29,8 +29,10 @@ export function attentionResult(
   if (response.averageWeights !== undefined) {
     result.weights = new Tensor(response.averageWeights, [batch, queries, keys]);
   }
-  if (response.scores !== undefined) result.scores = new Tensor(response.scores, [batch, heads, queries, keys]);
-  if (response.logSumExp !== undefined) result.logSumExp = new Tensor(response.logSumExp, [batch, heads, queries]);
+  if (response.scores !== undefined)
+    result.scores = new Tensor(response.scores, [batch, heads, queries, keys]);
+  if (response.logSumExp !== undefined)
+    result.logSumExp = new Tensor(response.logSumExp, [batch, heads, queries]);
   return result;
 }
 

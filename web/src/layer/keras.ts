@@ -16,13 +16,17 @@ export function readKeras(arrays: readonly FloatsLike[], config: LayerConfig): P
     throw invalidType(`arrays: the array of layer.get_weights() wanted, got ${describe(arrays)}`);
   }
   if (config.convolution !== undefined || config.score === 'additive') {
-    throw unsupported('loadKeras: Keras has no such layer with convolutions or an additive score; use setWeights');
+    throw unsupported(
+      'loadKeras: Keras has no such layer with convolutions or an additive score; use setWeights',
+    );
   }
   const shapes = parameterShapes(config);
   const kinds = shapes.flatMap((shape, kind) => (shape === undefined ? [] : [kind]));
   if (arrays.length !== kinds.length) {
     const biases = config.bias ? 'with' : 'without';
-    throw invalidShape(`arrays: ${kinds.length} arrays wanted for a layer ${biases} biases, got ${arrays.length}`);
+    throw invalidShape(
+      `arrays: ${kinds.length} arrays wanted for a layer ${biases} biases, got ${arrays.length}`,
+    );
   }
   const parameters: ParameterArrays = [];
   kinds.forEach((kind, i) => {
@@ -30,7 +34,10 @@ export function readKeras(arrays: readonly FloatsLike[], config: LayerConfig): P
     const shape = shapes[kind] as number[];
     const name = `arrays[${i}] (${group} ${part})`;
     const array = readAnyFloats(name, arrays[i]);
-    const flat = kind === 6 ? [mul(shape.slice(0, 2)), shape[2]] : [...shape.slice(0, -2), mul(shape.slice(-2))];
+    const flat =
+      kind === 6
+        ? [mul(shape.slice(0, 2)), shape[2]]
+        : [...shape.slice(0, -2), mul(shape.slice(-2))];
     const dense = part === 'kernel' ? flat : [mul(shape)];
     const got = String(array.shape);
     // A flat array without a shape is taken by its length.

@@ -25,7 +25,13 @@ export class MultiHeadAttention {
   #disposed = false;
 
   /** Use `engine.multiHeadAttention`. @internal */
-  constructor(host: Host, layer: number, config: LayerConfig, remote: boolean, checkEngine: () => unknown) {
+  constructor(
+    host: Host,
+    layer: number,
+    config: LayerConfig,
+    remote: boolean,
+    checkEngine: () => unknown,
+  ) {
     this.#host = host;
     this.#layer = layer;
     this.#config = config;
@@ -77,7 +83,12 @@ export class MultiHeadAttention {
   }
 
   /** {@link MultiHeadAttention.forward}, at once. `UNSUPPORTED` where the engine lives in a worker. */
-  forwardSync(query: TensorLike, key?: TensorLike, value?: TensorLike, options?: ForwardOptions): AttentionResult {
+  forwardSync(
+    query: TensorLike,
+    key?: TensorLike,
+    value?: TensorLike,
+    options?: ForwardOptions,
+  ): AttentionResult {
     const host = this.#alive();
     const call = readForward(this.#layer, this.#config, query, key, value, options);
     throwIfAborted(call);
@@ -132,7 +143,9 @@ export class MultiHeadAttention {
   }
 
   async #parameters(): Promise<ParameterArrays> {
-    const response = await this.#run((host) => host.run({ op: 'getParameters', layer: this.#layer }));
+    const response = await this.#run((host) =>
+      host.run({ op: 'getParameters', layer: this.#layer }),
+    );
     return response.parameters as ParameterArrays;
   }
 

@@ -26,7 +26,10 @@ export interface LayerWeights<T = Tensor> {
 
 /** What `setWeights` takes: any of the parameters, in the shapes that `getWeights` gives. Others stay as they are. */
 export type LayerWeightsLike = {
-  readonly [K in keyof LayerWeights]?: { readonly kernel?: TensorLike | FloatsLike; readonly bias?: TensorLike | FloatsLike };
+  readonly [K in keyof LayerWeights]?: {
+    readonly kernel?: TensorLike | FloatsLike;
+    readonly bias?: TensorLike | FloatsLike;
+  };
 };
 
 /** The order is that of the core's ParameterKind. */
@@ -65,7 +68,10 @@ export function parameterShapes(config: LayerConfig): (number[] | undefined)[] {
 
 /** All elements of the layer's parameters together. */
 export function parameterCount(config: LayerConfig): number {
-  return parameterShapes(config).reduce((sum, shape) => sum + (shape === undefined ? 0 : product(shape)), 0);
+  return parameterShapes(config).reduce(
+    (sum, shape) => sum + (shape === undefined ? 0 : product(shape)),
+    0,
+  );
 }
 
 export function toWeights(parameters: ParameterArrays, config: LayerConfig): LayerWeights {
@@ -73,16 +79,19 @@ export function toWeights(parameters: ParameterArrays, config: LayerConfig): Lay
   const weights: Record<string, Record<string, Tensor>> = {};
   parameterPaths.forEach(([group, part], kind) => {
     const shape = shapes[kind];
-    if (shape !== undefined) (weights[group] ??= {})[part] = new Tensor(parameters[kind] as Float32Array, shape);
+    if (shape !== undefined)
+      (weights[group] ??= {})[part] = new Tensor(parameters[kind] as Float32Array, shape);
   });
   return weights as unknown as LayerWeights;
 }
 
 export function readWeights(value: LayerWeightsLike, config: LayerConfig): ParameterArrays {
-  if (value === undefined) throw invalidType('weights: an object like that of getWeights() wanted, got undefined');
+  if (value === undefined)
+    throw invalidType('weights: an object like that of getWeights() wanted, got undefined');
   const groups = readOptions('weights', value, groupNames);
   const shapes = parameterShapes(config);
-  for (const [group, parts] of Object.entries(groups)) readOptions(`weights.${group}`, parts, partNames);
+  for (const [group, parts] of Object.entries(groups))
+    readOptions(`weights.${group}`, parts, partNames);
   return parameterPaths.map(([group, part], kind) => {
     const given = (groups[group] as Record<string, unknown> | undefined)?.[part];
     if (given === undefined) return undefined;
@@ -96,9 +105,15 @@ export function readWeights(value: LayerWeightsLike, config: LayerConfig): Param
 }
 
 /** The number of elements must be that of the parameter, whatever the shape. */
-export function checkElements(name: string, data: Float32Array, shape: readonly number[]): Float32Array {
+export function checkElements(
+  name: string,
+  data: Float32Array,
+  shape: readonly number[],
+): Float32Array {
   if (data.length !== product(shape)) {
-    throw invalidShape(`${name}: ${product(shape)} elements ([${shape}]) wanted, got ${data.length}`);
+    throw invalidShape(
+      `${name}: ${product(shape)} elements ([${shape}]) wanted, got ${data.length}`,
+    );
   }
   return data;
 }

@@ -44,13 +44,20 @@ function projections(config: LayerConfig): { in: number; out: number }[] {
 }
 
 function checkPossible(call: string, config: LayerConfig): void {
-  if (config.convolution !== undefined || config.merge !== 'concat' || config.score !== 'scaled-dot' || config.rope) {
+  if (
+    config.convolution !== undefined ||
+    config.merge !== 'concat' ||
+    config.score !== 'scaled-dot' ||
+    config.rope
+  ) {
     throw unsupported(
       `${call}: torch.nn.MultiheadAttention has dense projections, concatenated heads, the scaled dot product and no rope only`,
     );
   }
   if (config.kvHeads !== config.heads) {
-    throw unsupported(`${call}: torch.nn.MultiheadAttention has as many key/value heads as query heads`);
+    throw unsupported(
+      `${call}: torch.nn.MultiheadAttention has as many key/value heads as query heads`,
+    );
   }
 }
 
@@ -65,7 +72,9 @@ export function readTorch(value: TorchStateDict, config: LayerConfig): Parameter
   }
   const take = (name: string, shape: readonly number[]): Float32Array => {
     if (dict[name] === undefined || dict[name] === null) {
-      throw invalidType(`stateDict.${name}: shape [${shape}] wanted, got ${dict[name] === null ? 'null' : 'nothing'}`);
+      throw invalidType(
+        `stateDict.${name}: shape [${shape}] wanted, got ${dict[name] === null ? 'null' : 'nothing'}`,
+      );
     }
     const array = readAnyFloats(`stateDict.${name}`, dict[name]);
     const flat = array.shape.length === 1 && array.data.length === shape.reduce((a, b) => a * b, 1);
@@ -85,7 +94,9 @@ export function readTorch(value: TorchStateDict, config: LayerConfig): Parameter
   const rows = inputs.reduce((sum, { out }) => sum + out, 0);
   if (dict.in_proj_weight !== undefined && dict.in_proj_weight !== null) {
     if (inputs.some((input) => input.in !== config.embedDim)) {
-      throw invalidShape('stateDict.in_proj_weight: q_proj_weight, k_proj_weight and v_proj_weight wanted, for widths differ');
+      throw invalidShape(
+        'stateDict.in_proj_weight: q_proj_weight, k_proj_weight and v_proj_weight wanted, for widths differ',
+      );
     }
     const packed = take('in_proj_weight', [rows, config.embedDim]);
     let from = 0;
@@ -101,7 +112,11 @@ export function readTorch(value: TorchStateDict, config: LayerConfig): Parameter
     });
   }
   const merged = config.heads * config.valueHeadDim;
-  parameters[6] = transpose(take('out_proj.weight', [config.outputDim, merged]), config.outputDim, merged);
+  parameters[6] = transpose(
+    take('out_proj.weight', [config.outputDim, merged]),
+    config.outputDim,
+    merged,
+  );
   if (config.bias) {
     const packed = take('in_proj_bias', [rows]);
     let from = 0;
@@ -121,17 +136,19 @@ export function readTorch(value: TorchStateDict, config: LayerConfig): Parameter
 export function toTorch(parameters: ParameterArrays, config: LayerConfig): TorchStateDict<Tensor> {
   checkPossible('toTorch', config);
   const inputs = projections(config);
-  const weights = inputs.map((input, i) => transpose(parameters[2 * i] as Float32Array, input.in, input.out));
+  const weights = inputs.map((input, i) =>
+    transpose(parameters[2 * i] as Float32Array, input.in, input.out),
+  );
   const dict: TorchStateDict<Tensor> = {};
   const width = config.embedDim;
   if (inputs.every((input) => input.in === width && input.out === width)) {
     dict.in_proj_weight = new Tensor(concat(weights), [3 * width, width]);
   } else {
     inputs.forEach((input, i) => {
-      dict[separateNames[i] as (typeof separateNames)[number]] = new Tensor(weights[i] as Float32Array, [
-        input.out,
-        input.in,
-      ]);
+      dict[separateNames[i] as (typeof separateNames)[number]] = new Tensor(
+        weights[i] as Float32Array,
+        [input.out, input.in],
+      );
     });
   }
   const merged = config.heads * config.valueHeadDim;

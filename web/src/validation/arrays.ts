@@ -31,8 +31,10 @@ export function kindOf(value: unknown): string {
 /** For messages: what a value is, in words. */
 export function describe(value: unknown): string {
   if (value === null) return 'null';
-  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
-  if (typeof value === 'number' || typeof value === 'boolean' || value === undefined) return String(value);
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+  if (typeof value === 'number' || typeof value === 'boolean' || value === undefined)
+    return String(value);
   if (typeof value === 'bigint') return `${value}n`;
   if (typeof value === 'object') return kindOf(value) === 'Object' ? 'an object' : kindOf(value);
   return `a ${typeof value}`;
@@ -60,7 +62,8 @@ export function readFloats(name: string, value: unknown): ReadArray<Float32Array
     }
     throw invalidType(`${name}: ${wantedFloats} wanted, got ${kindOf(value)}`);
   }
-  if (!Array.isArray(value)) throw invalidType(`${name}: ${wantedFloats} wanted, got ${describe(value)}`);
+  if (!Array.isArray(value))
+    throw invalidType(`${name}: ${wantedFloats} wanted, got ${describe(value)}`);
   const shape = nestingOf(name, value);
   const data = new Float32Array(count(shape));
   flatten(name, value, shape, data, (element, at) => {
@@ -129,7 +132,8 @@ export function readIntegers(name: string, value: unknown): ReadArray<Int32Array
 
 /** A whole number that fits 32 bits with its sign. */
 export function readInt32(name: string, value: unknown): number {
-  if (typeof value !== 'number') throw invalidType(`${name}: an integer wanted, got ${describe(value)}`);
+  if (typeof value !== 'number')
+    throw invalidType(`${name}: an integer wanted, got ${describe(value)}`);
   if (!Number.isInteger(value) || value !== (value | 0)) {
     throw invalidValue(`${name}: an integer of 32 bits wanted, got ${value}`);
   }
@@ -164,7 +168,9 @@ function flatten<T>(
   const walk = (level: unknown, axis: number): void => {
     if (!Array.isArray(level) || level.length !== shape[axis]) {
       const got = Array.isArray(level) ? `${level.length} elements` : describe(level);
-      throw invalidShape(`${name}: ragged nesting: ${shape[axis]} elements wanted at depth ${axis + 1}, got ${got}`);
+      throw invalidShape(
+        `${name}: ragged nesting: ${shape[axis]} elements wanted at depth ${axis + 1}, got ${got}`,
+      );
     }
     // By index, so that a hole is met as undefined.
     for (let i = 0; i < level.length; i++) {
@@ -172,7 +178,9 @@ function flatten<T>(
       if (axis < last) {
         walk(element, axis + 1);
       } else if (Array.isArray(element)) {
-        throw invalidShape(`${name}: ragged nesting: an array at depth ${axis + 2} where others have none`);
+        throw invalidShape(
+          `${name}: ragged nesting: an array at depth ${axis + 2} where others have none`,
+        );
       } else {
         target[at] = convert(element, at);
         at++;

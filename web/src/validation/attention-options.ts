@@ -3,8 +3,23 @@ import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { AttentionSettings, BroadcastStrides } from '../request.js';
 import { describe, isFloat32Array, type FloatData, type NestedBooleans } from './arrays.js';
 import type { NestedNumbers, TensorLike } from '../tensor.js';
-import { readBoolean, readChoice, readFinite, readInteger, readOptions, readSeed, readSignal } from './options.js';
-import { broadcastStrides, checkShape, readAnyBooleans, readAnyFloats, readAnyIntegers, type Shaped } from './shapes.js';
+import {
+  readBoolean,
+  readChoice,
+  readFinite,
+  readInteger,
+  readOptions,
+  readSeed,
+  readSignal,
+} from './options.js';
+import {
+  broadcastStrides,
+  checkShape,
+  readAnyBooleans,
+  readAnyFloats,
+  readAnyIntegers,
+  type Shaped,
+} from './shapes.js';
 
 /** Floats with or without a shape: a tensor, nested arrays, or flat data of rank 1. */
 export type FloatsLike = TensorLike | FloatData;
@@ -14,8 +29,14 @@ export type BooleansLike =
   | Uint8Array
   | Uint8ClampedArray
   | NestedBooleans
-  | { readonly data: Uint8Array | Uint8ClampedArray | NestedBooleans; readonly shape: ArrayLike<number> }
-  | { readonly data: Uint8Array | Uint8ClampedArray | NestedBooleans; readonly dims: ArrayLike<number> };
+  | {
+      readonly data: Uint8Array | Uint8ClampedArray | NestedBooleans;
+      readonly shape: ArrayLike<number>;
+    }
+  | {
+      readonly data: Uint8Array | Uint8ClampedArray | NestedBooleans;
+      readonly dims: ArrayLike<number>;
+    };
 
 /** Integers: an array or any integer typed array. */
 export type IntegersLike =
@@ -105,7 +126,10 @@ export interface CallSizes {
   keys: number;
 }
 
-export function readAttentionSettings(options: Record<string, unknown>, sizes: CallSizes): AttentionSettings {
+export function readAttentionSettings(
+  options: Record<string, unknown>,
+  sizes: CallSizes,
+): AttentionSettings {
   const { batch, heads, queries, keys } = sizes;
   const target: [number, number, number, number] = [batch, heads, queries, keys];
   const settings: AttentionSettings = {
@@ -134,15 +158,20 @@ export function readAttentionSettings(options: Record<string, unknown>, sizes: C
     if (!flat) checkShape('keyPaddingMask', mask.shape, [batch, keys], '[B,S]');
     settings.keyPaddingMask = mask.data;
   }
-  if (options.kvLengths !== undefined) settings.kvLengths = readLengths('kvLengths', options.kvLengths, batch, keys);
-  if (options.qLengths !== undefined) settings.qLengths = readLengths('qLengths', options.qLengths, batch, queries);
-  if (options.causalOffset !== undefined) settings.causalOffsets = readOffsets(options.causalOffset, batch);
-  if (options.alibiSlopes !== undefined) settings.alibiSlopes = readPerHead('alibiSlopes', options.alibiSlopes, heads);
+  if (options.kvLengths !== undefined)
+    settings.kvLengths = readLengths('kvLengths', options.kvLengths, batch, keys);
+  if (options.qLengths !== undefined)
+    settings.qLengths = readLengths('qLengths', options.qLengths, batch, queries);
+  if (options.causalOffset !== undefined)
+    settings.causalOffsets = readOffsets(options.causalOffset, batch);
+  if (options.alibiSlopes !== undefined)
+    settings.alibiSlopes = readPerHead('alibiSlopes', options.alibiSlopes, heads);
   if (options.sinks !== undefined) settings.sinks = readPerHead('sinks', options.sinks, heads);
   if (options.dropout !== undefined) {
     const { rate, seed } = readOptions('dropout', options.dropout, dropoutNames);
     const fraction = readFinite('dropout.rate', rate);
-    if (fraction < 0 || fraction > 1) throw invalidValue(`dropout.rate: a number from 0 to 1 wanted, got ${fraction}`);
+    if (fraction < 0 || fraction > 1)
+      throw invalidValue(`dropout.rate: a number from 0 to 1 wanted, got ${fraction}`);
     const words = readSeed('dropout.seed', seed);
     if (fraction > 0) settings.dropout = { rate: fraction, seed: words };
   }
@@ -154,9 +183,12 @@ export function readAttentionSettings(options: Record<string, unknown>, sizes: C
 /** The caller's array for the output, if one is given. */
 export function readOut(value: unknown, length: number): Float32Array | undefined {
   if (value === undefined) return undefined;
-  if (!isFloat32Array(value)) throw invalidType(`out: a Float32Array wanted, got ${describe(value)}`);
+  if (!isFloat32Array(value))
+    throw invalidType(`out: a Float32Array wanted, got ${describe(value)}`);
   if (value.length !== length) {
-    throw invalidShape(`out: a Float32Array of ${length} elements wanted, got one of ${value.length}`);
+    throw invalidShape(
+      `out: a Float32Array of ${length} elements wanted, got one of ${value.length}`,
+    );
   }
   return value;
 }
@@ -179,12 +211,14 @@ function readWindow(value: unknown): [number, number] {
     throw invalidType(`window: [left, right] wanted, got ${describe(value)}`);
   }
   const sides = value as unknown as ArrayLike<unknown>;
-  if (sides.length !== 2) throw invalidShape(`window: [left, right] wanted, got ${sides.length} elements`);
+  if (sides.length !== 2)
+    throw invalidShape(`window: [left, right] wanted, got ${sides.length} elements`);
   return [readSide('window[0]', sides[0]), readSide('window[1]', sides[1])];
 }
 
 function readSide(name: string, value: unknown): number {
-  if (typeof value !== 'number') throw invalidType(`${name}: a number wanted, got ${describe(value)}`);
+  if (typeof value !== 'number')
+    throw invalidType(`${name}: a number wanted, got ${describe(value)}`);
   if (value === Infinity) return -1;
   if (!Number.isInteger(value) || value < 0) {
     throw invalidValue(`${name}: a whole number from 0, or Infinity, wanted, got ${value}`);
@@ -225,7 +259,8 @@ function readPerHead(name: string, value: unknown, heads: number): Float32Array 
   const { data, shape } = readAnyFloats(name, value);
   checkShape(name, shape, [heads], '[H]');
   for (let h = 0; h < heads; h++) {
-    if (!Number.isFinite(data[h])) throw invalidValue(`${name}[${h}]: a finite number wanted, got ${data[h]}`);
+    if (!Number.isFinite(data[h]))
+      throw invalidValue(`${name}[${h}]: a finite number wanted, got ${data[h]}`);
   }
   return data;
 }
@@ -238,7 +273,8 @@ function readWeightHeads(value: unknown, heads: number): Int32Array | 'all' | un
   }
   const { heads: list } = readOptions('returnWeights', value, returnWeightsNames);
   const { data, shape } = readAnyIntegers('returnWeights.heads', list);
-  if (shape.length !== 1) throw invalidShape(`returnWeights.heads: a flat array wanted, got shape [${shape}]`);
+  if (shape.length !== 1)
+    throw invalidShape(`returnWeights.heads: a flat array wanted, got shape [${shape}]`);
   data.forEach((head, i) => readInteger(`returnWeights.heads[${i}]`, head, 0, heads - 1));
   return data;
 }

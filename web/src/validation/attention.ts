@@ -32,7 +32,13 @@ export interface CheckedCall<R> {
   outputShape: number[];
 }
 
-const optionNames = new Set<string>(['layout', 'numHeads', 'numKvHeads', 'scale', ...maskingOptionNames]);
+const optionNames = new Set<string>([
+  'layout',
+  'numHeads',
+  'numKvHeads',
+  'scale',
+  ...maskingOptionNames,
+]);
 const layouts = ['bhld', 'blhd'] as const;
 
 // A tensor seen as [batch, heads, rows, size].
@@ -55,14 +61,21 @@ export function readAttention(
   const k = readTensor('k', kValue);
   const v = readTensor('v', vValue);
   const options = readOptions('options', optionsValue, optionNames);
-  const blhd = options.layout !== undefined && readChoice('layout', options.layout, layouts) === 'blhd';
+  const blhd =
+    options.layout !== undefined && readChoice('layout', options.layout, layouts) === 'blhd';
   const numHeads = readHeads('numHeads', options.numHeads);
   const numKvHeads = readHeads('numKvHeads', options.numKvHeads) ?? numHeads;
   const rank = q.shape.length;
-  if (rank < 2 || rank > 4) throw invalidShape(`q: a tensor of rank 2, 3 or 4 wanted, got shape [${q.shape}]`);
-  for (const [name, { shape }] of [['k', k], ['v', v]] as const) {
+  if (rank < 2 || rank > 4)
+    throw invalidShape(`q: a tensor of rank 2, 3 or 4 wanted, got shape [${q.shape}]`);
+  for (const [name, { shape }] of [
+    ['k', k],
+    ['v', v],
+  ] as const) {
     if (shape.length !== rank) {
-      throw invalidShape(`${name}: rank ${rank} like q's [${q.shape}] wanted, got shape [${shape}]`);
+      throw invalidShape(
+        `${name}: rank ${rank} like q's [${q.shape}] wanted, got shape [${shape}]`,
+      );
     }
   }
   if (rank === 3 && numHeads === undefined) {
@@ -124,19 +137,25 @@ function viewOf(
   let view: Omit<View, 'strides'>;
   let sequenceFirst = blhd;
   if (shape.length === 4) {
-    view = blhd ? { batch: a, heads: c, rows: b, size: d } : { batch: a, heads: b, rows: c, size: d };
+    view = blhd
+      ? { batch: a, heads: c, rows: b, size: d }
+      : { batch: a, heads: b, rows: c, size: d };
   } else if (shape.length === 3) {
     sequenceFirst = true;
     const count = heads as number;
     if (c % count !== 0) {
-      throw invalidShape(`${name}: a last axis that ${headsName} = ${count} divides wanted, got shape [${shape}]`);
+      throw invalidShape(
+        `${name}: a last axis that ${headsName} = ${count} divides wanted, got shape [${shape}]`,
+      );
     }
     view = { batch: a, heads: count, rows: b, size: c / count };
   } else {
     view = { batch: 1, heads: 1, rows: a, size: b };
   }
   if (heads !== undefined && view.heads !== heads) {
-    throw invalidShape(`${name}: ${headsName} = ${heads} heads wanted, shape [${shape}] has ${view.heads}`);
+    throw invalidShape(
+      `${name}: ${headsName} = ${heads} heads wanted, shape [${shape}] has ${view.heads}`,
+    );
   }
   const strides: Strides = sequenceFirst
     ? [view.rows * view.heads * view.size, view.size, view.heads * view.size]
@@ -155,17 +174,23 @@ function checkTogether(
   vShape: readonly number[],
   v: View,
 ): void {
-  if (k.batch !== q.batch) throw invalidShape(`k: batch ${q.batch} like q's [${qShape}] wanted, got shape [${kShape}]`);
-  if (v.batch !== q.batch) throw invalidShape(`v: batch ${q.batch} like q's [${qShape}] wanted, got shape [${vShape}]`);
-  if (v.rows !== k.rows) throw invalidShape(`v: ${k.rows} rows like k's [${kShape}] wanted, got shape [${vShape}]`);
-  if (v.heads !== k.heads) throw invalidShape(`v: ${k.heads} heads like k's [${kShape}] wanted, got shape [${vShape}]`);
+  if (k.batch !== q.batch)
+    throw invalidShape(`k: batch ${q.batch} like q's [${qShape}] wanted, got shape [${kShape}]`);
+  if (v.batch !== q.batch)
+    throw invalidShape(`v: batch ${q.batch} like q's [${qShape}] wanted, got shape [${vShape}]`);
+  if (v.rows !== k.rows)
+    throw invalidShape(`v: ${k.rows} rows like k's [${kShape}] wanted, got shape [${vShape}]`);
+  if (v.heads !== k.heads)
+    throw invalidShape(`v: ${k.heads} heads like k's [${kShape}] wanted, got shape [${vShape}]`);
   if (k.heads === 0 || q.heads % k.heads !== 0) {
     throw invalidShape(
       `k: the number of query heads must be a multiple of that of key/value heads, got ${q.heads} and ${k.heads}`,
     );
   }
   if (k.size !== q.size) {
-    throw invalidShape(`k: head size ${q.size} like q's [${qShape}] wanted, got ${k.size} from shape [${kShape}]`);
+    throw invalidShape(
+      `k: head size ${q.size} like q's [${qShape}] wanted, got ${k.size} from shape [${kShape}]`,
+    );
   }
 }
 

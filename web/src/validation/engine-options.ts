@@ -56,15 +56,29 @@ export interface CheckedEngineOptions {
 export function readEngineOptions(value: EngineOptions | undefined): CheckedEngineOptions {
   const options = readOptions('options', value, names);
   const backend =
-    options.backend === undefined ? 'auto' : readChoice('backend', options.backend, ['auto', 'wasm', 'webgpu']);
-  if (options.gpuDevice !== undefined && (typeof options.gpuDevice !== 'object' || options.gpuDevice === null)) {
+    options.backend === undefined
+      ? 'auto'
+      : readChoice('backend', options.backend, ['auto', 'wasm', 'webgpu']);
+  if (
+    options.gpuDevice !== undefined &&
+    (typeof options.gpuDevice !== 'object' || options.gpuDevice === null)
+  ) {
     throw invalidType(`gpuDevice: a GPUDevice wanted, got ${describe(options.gpuDevice)}`);
   }
   const checked = {
-    offMainThread: options.offMainThread === undefined ? undefined : readBoolean('offMainThread', options.offMainThread, false),
+    offMainThread:
+      options.offMainThread === undefined
+        ? undefined
+        : readBoolean('offMainThread', options.offMainThread, false),
     load: {
-      threads: options.threads === undefined ? undefined : readInteger('threads', options.threads, 1, maxThreads),
-      variant: options.variant === undefined ? 'auto' : readChoice('variant', options.variant, ['auto', 'relaxed', 'simd']),
+      threads:
+        options.threads === undefined
+          ? undefined
+          : readInteger('threads', options.threads, 1, maxThreads),
+      variant:
+        options.variant === undefined
+          ? 'auto'
+          : readChoice('variant', options.variant, ['auto', 'relaxed', 'simd']),
       maxMemoryBytes: readMemoryCeiling(options.maxMemoryBytes),
       wasmUrl: readUrl('wasmUrl', options.wasmUrl),
       workerUrl: readUrl('workerUrl', options.workerUrl),
@@ -73,7 +87,9 @@ export function readEngineOptions(value: EngineOptions | undefined): CheckedEngi
     signal: readSignal('signal', options.signal),
   };
   if (backend === 'webgpu') {
-    throw unsupported("backend 'webgpu' is not part of this version of headwise; use 'auto' or 'wasm'");
+    throw unsupported(
+      "backend 'webgpu' is not part of this version of headwise; use 'auto' or 'wasm'",
+    );
   }
   return { backend, ...checked };
 }
@@ -87,7 +103,8 @@ function readMemoryCeiling(value: unknown): number {
 function readUrl(name: string, value: unknown): string | undefined {
   if (value === undefined) return undefined;
   const isUrl = Object.prototype.toString.call(value) === '[object URL]';
-  if (typeof value !== 'string' && !isUrl) throw invalidType(`${name}: a string or URL wanted, got ${describe(value)}`);
+  if (typeof value !== 'string' && !isUrl)
+    throw invalidType(`${name}: a string or URL wanted, got ${describe(value)}`);
   const text = String(value);
   if (text === '') throw invalidValue(`${name}: a URL wanted, got an empty string`);
   return text;
@@ -95,7 +112,8 @@ function readUrl(name: string, value: unknown): string | undefined {
 
 function readBinary(value: unknown): Uint8Array | undefined {
   if (value === undefined) return undefined;
-  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice();
+  if (ArrayBuffer.isView(value))
+    return new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice();
   const kind = Object.prototype.toString.call(value);
   if (kind === '[object ArrayBuffer]' || kind === '[object SharedArrayBuffer]') {
     return new Uint8Array(value as ArrayBuffer).slice();

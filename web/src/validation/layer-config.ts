@@ -2,7 +2,14 @@
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { LayerConfig } from '../request.js';
 import { describe } from './arrays.js';
-import { readBoolean, readChoice, readFinite, readInteger, readOptions, readSeed } from './options.js';
+import {
+  readBoolean,
+  readChoice,
+  readFinite,
+  readInteger,
+  readOptions,
+  readSeed,
+} from './options.js';
 
 /** The configuration of `engine.multiHeadAttention`. */
 export interface MultiHeadAttentionConfig {
@@ -27,11 +34,14 @@ export interface MultiHeadAttentionConfig {
   /** How the heads' outputs are combined before the output projection: side by side, or added. Default 'concat'. */
   merge?: 'concat' | 'sum' | undefined;
   /** How q, k and v are made: a matrix, or a convolution along the sequence. Default 'dense'. */
-  projection?: 'dense' | { type: 'conv'; kernelSize: number; causal?: boolean | undefined } | undefined;
+  projection?:
+    'dense' | { type: 'conv'; kernelSize: number; causal?: boolean | undefined } | undefined;
   /** The score of query and key: q·k/√D, q·k, the cosine, or Bahdanau's additive one. Default 'scaled-dot'. */
   score?: 'scaled-dot' | 'dot' | 'cosine' | 'additive' | undefined;
   /** Rotary positions: base (10000), how many elements turn (`headDim`), pairs side by side or in halves (false). */
-  rope?: { base?: number | undefined; dim?: number | undefined; interleaved?: boolean | undefined } | undefined;
+  rope?:
+    | { base?: number | undefined; dim?: number | undefined; interleaved?: boolean | undefined }
+    | undefined;
   /** Seed of the Glorot-uniform start values. Default 0. */
   seed?: number | undefined;
 }
@@ -61,7 +71,8 @@ const scores = ['scaled-dot', 'dot', 'cosine', 'additive'] as const;
 const mostSize = 2 ** 24;
 
 export function readLayerConfig(value: MultiHeadAttentionConfig): LayerConfig {
-  if (value === undefined) throw invalidType('config: an object with embedDim and numHeads wanted, got undefined');
+  if (value === undefined)
+    throw invalidType('config: an object with embedDim and numHeads wanted, got undefined');
   const config = readOptions('config', value, configNames);
   const size = (name: string, byDefault?: number): number => {
     const given = config[name] === undefined ? byDefault : config[name];
@@ -74,7 +85,9 @@ export function readLayerConfig(value: MultiHeadAttentionConfig): LayerConfig {
     throw invalidShape(`numKvHeads: a divisor of numHeads = ${heads} wanted, got ${kvHeads}`);
   }
   if (config.headDim === undefined && embedDim % heads !== 0) {
-    throw invalidShape(`headDim: needed, because numHeads = ${heads} does not divide embedDim = ${embedDim}`);
+    throw invalidShape(
+      `headDim: needed, because numHeads = ${heads} does not divide embedDim = ${embedDim}`,
+    );
   }
   const headDim = size('headDim', embedDim / heads);
   const keyDim = size('keyDim', embedDim);
@@ -101,7 +114,9 @@ export function readLayerConfig(value: MultiHeadAttentionConfig): LayerConfig {
 function readProjection(value: unknown): LayerConfig['convolution'] {
   if (value === undefined || value === 'dense') return undefined;
   if (typeof value === 'string') {
-    throw invalidValue(`projection: 'dense' or { type: 'conv', kernelSize } wanted, got ${describe(value)}`);
+    throw invalidValue(
+      `projection: 'dense' or { type: 'conv', kernelSize } wanted, got ${describe(value)}`,
+    );
   }
   const options = readOptions('projection', value, convolutionNames);
   readChoice('projection.type', options.type, ['conv'] as const);
@@ -113,7 +128,8 @@ function readProjection(value: unknown): LayerConfig['convolution'] {
 
 function readRope(value: unknown, headDim: number): NonNullable<LayerConfig['rope']> {
   const options = readOptions('rope', value, ropeNames);
-  const dim = options.dim === undefined ? headDim : readInteger('rope.dim', options.dim, 2, headDim);
+  const dim =
+    options.dim === undefined ? headDim : readInteger('rope.dim', options.dim, 2, headDim);
   if (dim % 2 !== 0) throw invalidValue(`rope.dim: an even number wanted, got ${dim}`);
   const base = options.base === undefined ? 10000 : readFinite('rope.base', options.base);
   if (base <= 0) throw invalidValue(`rope.base: a number above 0 wanted, got ${base}`);

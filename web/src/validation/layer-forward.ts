@@ -19,7 +19,14 @@ import {
   type MaskingOptions,
 } from './attention-options.js';
 import { readBoolean, readInteger, readOptions } from './options.js';
-import { checkShape, maxSize, product, readAnyFloats, readAnyIntegers, readTensor } from './shapes.js';
+import {
+  checkShape,
+  maxSize,
+  product,
+  readAnyFloats,
+  readAnyIntegers,
+  readTensor,
+} from './shapes.js';
 
 /** Options of a layer's `forward`. */
 export interface ForwardOptions extends MaskingOptions {
@@ -45,12 +52,18 @@ export function readForward(
   if (rank !== 2 && rank !== 3) {
     throw invalidShape(`query: [B,L,E] or [L,E] wanted, got shape [${query.shape}]`);
   }
-  for (const [name, { shape }] of [['key', key], ['value', value]] as const) {
+  for (const [name, { shape }] of [
+    ['key', key],
+    ['value', value],
+  ] as const) {
     if (shape.length !== rank) {
-      throw invalidShape(`${name}: rank ${rank} like query's [${query.shape}] wanted, got shape [${shape}]`);
+      throw invalidShape(
+        `${name}: rank ${rank} like query's [${query.shape}] wanted, got shape [${shape}]`,
+      );
     }
   }
-  const sizes = (shape: number[]) => (rank === 3 ? shape : [1, ...shape]) as [number, number, number];
+  const sizes = (shape: number[]) =>
+    (rank === 3 ? shape : [1, ...shape]) as [number, number, number];
   const [batch, queries, embedDim] = sizes(query.shape);
   const [keyBatch, keys, keyDim] = sizes(key.shape);
   const [valueBatch, values, valueDim] = sizes(value.shape);
@@ -60,14 +73,19 @@ export function readForward(
     ['value', value.shape, valueDim, config.valueDim, 'valueDim'],
   ] as const;
   for (const [name, shape, got, wanted, field] of widths) {
-    if (got !== wanted) throw invalidShape(`${name}: a width of ${field} = ${wanted} wanted, got shape [${shape}]`);
+    if (got !== wanted)
+      throw invalidShape(`${name}: a width of ${field} = ${wanted} wanted, got shape [${shape}]`);
   }
   if (keyBatch !== batch || valueBatch !== batch) {
     const [name, shape] = keyBatch !== batch ? ['key', key.shape] : ['value', value.shape];
-    throw invalidShape(`${name}: batch ${batch} like query's [${query.shape}] wanted, got shape [${shape}]`);
+    throw invalidShape(
+      `${name}: batch ${batch} like query's [${query.shape}] wanted, got shape [${shape}]`,
+    );
   }
   if (values !== keys) {
-    throw invalidShape(`value: ${keys} rows like key's [${key.shape}] wanted, got shape [${value.shape}]`);
+    throw invalidShape(
+      `value: ${keys} rows like key's [${key.shape}] wanted, got shape [${value.shape}]`,
+    );
   }
   const outputShape = rank === 3 ? [batch, queries, config.outputDim] : [queries, config.outputDim];
   if (product(outputShape) > maxSize) throw outOfMemory('forward', product(outputShape) * 4);
@@ -99,13 +117,22 @@ export function readLinear(
   if (x.shape.length === 0) throw invalidShape('x: [...,in] wanted, got shape []');
   const width = x.shape[x.shape.length - 1] as number;
   if (kernel.shape.length !== 2 || kernel.shape[0] !== width) {
-    throw invalidShape(`kernel: [in,out] with in = ${width} like x's [${x.shape}] wanted, got shape [${kernel.shape}]`);
+    throw invalidShape(
+      `kernel: [in,out] with in = ${width} like x's [${x.shape}] wanted, got shape [${kernel.shape}]`,
+    );
   }
   const out = kernel.shape[1] as number;
   const leading = x.shape.slice(0, -1);
   const rows = product(leading);
   if (rows > maxSize || rows * out > maxSize) throw outOfMemory('linear', rows * out * 4);
-  const request: LinearRequest = { op: 'linear', rows, in: width, out, x: x.data, kernel: kernel.data };
+  const request: LinearRequest = {
+    op: 'linear',
+    rows,
+    in: width,
+    out,
+    x: x.data,
+    kernel: kernel.data,
+  };
   if (biasValue !== undefined) {
     const bias = readAnyFloats('bias', biasValue);
     checkShape('bias', bias.shape, [out], '[out]');
@@ -114,10 +141,14 @@ export function readLinear(
   return { request, out: undefined, signal: undefined, outputShape: [...leading, out] };
 }
 
-export function readEmbedding(idsValue: IntegersLike, tableValue: FloatsLike): CheckedCall<EmbeddingRequest> {
+export function readEmbedding(
+  idsValue: IntegersLike,
+  tableValue: FloatsLike,
+): CheckedCall<EmbeddingRequest> {
   const ids = readAnyIntegers('ids', idsValue);
   const table = readAnyFloats('table', tableValue);
-  if (table.shape.length !== 2) throw invalidShape(`table: [V,E] wanted, got shape [${table.shape}]`);
+  if (table.shape.length !== 2)
+    throw invalidShape(`table: [V,E] wanted, got shape [${table.shape}]`);
   const [vocabulary, width] = table.shape as [number, number];
   ids.data.forEach((id, i) => {
     if (id < 0 || id >= vocabulary) {
@@ -134,7 +165,10 @@ export function readEmbedding(idsValue: IntegersLike, tableValue: FloatsLike): C
   };
 }
 
-export function readPositionalEncoding(length: number, dim: number): CheckedCall<PositionalEncodingRequest> {
+export function readPositionalEncoding(
+  length: number,
+  dim: number,
+): CheckedCall<PositionalEncodingRequest> {
   const rows = readInteger('length', length, 0, maxSize);
   const width = readInteger('dim', dim, 0, maxSize);
   if (rows * width > maxSize) throw outOfMemory('positionalEncoding', rows * width * 4);

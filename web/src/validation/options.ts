@@ -3,14 +3,25 @@ import { invalidType, invalidValue } from '../errors.js';
 import { describe } from './arrays.js';
 
 /** An object whose keys are all known; undefined is an empty one. */
-export function readOptions(name: string, value: unknown, known: ReadonlySet<string>): Record<string, unknown> {
+export function readOptions(
+  name: string,
+  value: unknown,
+  known: ReadonlySet<string>,
+): Record<string, unknown> {
   if (value === undefined) return {};
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || ArrayBuffer.isView(value)) {
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    Array.isArray(value) ||
+    ArrayBuffer.isView(value)
+  ) {
     throw invalidType(`${name}: an object wanted, got ${describe(value)}`);
   }
   for (const key of Object.keys(value)) {
     if (!known.has(key)) {
-      throw invalidValue(`${name}: unknown option ${JSON.stringify(key)}; known are ${[...known].join(', ')}`);
+      throw invalidValue(
+        `${name}: unknown option ${JSON.stringify(key)}; known are ${[...known].join(', ')}`,
+      );
     }
   }
   return value as Record<string, unknown>;
@@ -18,29 +29,38 @@ export function readOptions(name: string, value: unknown, known: ReadonlySet<str
 
 export function readBoolean(name: string, value: unknown, byDefault: boolean): boolean {
   if (value === undefined) return byDefault;
-  if (typeof value !== 'boolean') throw invalidType(`${name}: true or false wanted, got ${describe(value)}`);
+  if (typeof value !== 'boolean')
+    throw invalidType(`${name}: true or false wanted, got ${describe(value)}`);
   return value;
 }
 
 export function readFinite(name: string, value: unknown): number {
-  if (typeof value !== 'number') throw invalidType(`${name}: a number wanted, got ${describe(value)}`);
+  if (typeof value !== 'number')
+    throw invalidType(`${name}: a number wanted, got ${describe(value)}`);
   if (!Number.isFinite(value)) throw invalidValue(`${name}: a finite number wanted, got ${value}`);
   // The core computes in float32; what does not fit would become infinite there.
-  if (!Number.isFinite(Math.fround(value))) throw invalidValue(`${name}: a number that fits float32 wanted, got ${value}`);
+  if (!Number.isFinite(Math.fround(value)))
+    throw invalidValue(`${name}: a number that fits float32 wanted, got ${value}`);
   return value;
 }
 
 /** An integer from `least` to `most`. */
 export function readInteger(name: string, value: unknown, least: number, most: number): number {
-  if (typeof value !== 'number') throw invalidType(`${name}: an integer wanted, got ${describe(value)}`);
+  if (typeof value !== 'number')
+    throw invalidType(`${name}: an integer wanted, got ${describe(value)}`);
   if (!Number.isInteger(value) || value < least || value > most) {
     throw invalidValue(`${name}: an integer from ${least} to ${most} wanted, got ${value}`);
   }
   return value + 0; // −0 becomes 0
 }
 
-export function readChoice<T extends string>(name: string, value: unknown, choices: readonly T[]): T {
-  if (typeof value !== 'string') throw invalidType(`${name}: one of ${quoted(choices)} wanted, got ${describe(value)}`);
+export function readChoice<T extends string>(
+  name: string,
+  value: unknown,
+  choices: readonly T[],
+): T {
+  if (typeof value !== 'string')
+    throw invalidType(`${name}: one of ${quoted(choices)} wanted, got ${describe(value)}`);
   if (!choices.includes(value as T)) {
     throw invalidValue(`${name}: one of ${quoted(choices)} wanted, got ${describe(value)}`);
   }

@@ -1,6 +1,13 @@
 // Validation: shapes, tensors and what is broadcast. Sizes are multiplied as doubles, which do not wrap.
 import { invalidShape, invalidType } from '../errors.js';
-import { describe, kindOf, readBooleans, readFloats, readIntegers, type ReadArray } from './arrays.js';
+import {
+  describe,
+  kindOf,
+  readBooleans,
+  readFloats,
+  readIntegers,
+  type ReadArray,
+} from './arrays.js';
 
 /** The largest size of an axis, and the largest stride: what the core's 32-bit fields hold. */
 export const maxSize = 2 ** 31 - 1;
@@ -25,10 +32,14 @@ export function readShape(name: string, value: unknown): number[] {
   const sizes: number[] = [];
   for (const size of value as unknown as ArrayLike<unknown> & Iterable<unknown>) {
     if (typeof size !== 'number') {
-      throw invalidType(`${name}: sizes are numbers, got ${describe(size)} for axis ${sizes.length}`);
+      throw invalidType(
+        `${name}: sizes are numbers, got ${describe(size)} for axis ${sizes.length}`,
+      );
     }
     if (!Number.isInteger(size) || size < 0 || size > maxSize) {
-      throw invalidShape(`${name}: sizes are whole numbers from 0 to ${maxSize}, got ${size} for axis ${sizes.length}`);
+      throw invalidShape(
+        `${name}: sizes are whole numbers from 0 to ${maxSize}, got ${size} for axis ${sizes.length}`,
+      );
     }
     sizes.push(size);
   }
@@ -63,7 +74,12 @@ function readShaped<A extends ArrayLike<number>>(
 
 /** An input tensor of floats: an object with data and shape. */
 export function readTensor(name: string, value: unknown): Shaped<Float32Array> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || ArrayBuffer.isView(value)) {
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    Array.isArray(value) ||
+    ArrayBuffer.isView(value)
+  ) {
     throw invalidType(`${name}: a tensor { data, shape } wanted, got ${describe(value)}`);
   }
   return readShaped(name, value, readFloats);
@@ -85,11 +101,21 @@ export function readAnyIntegers(name: string, value: unknown): Shaped<Int32Array
 }
 
 function isShaped(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !ArrayBuffer.isView(value)
+  );
 }
 
 /** The shape must be this one, axis by axis. */
-export function checkShape(name: string, shape: readonly number[], wanted: readonly number[], letters: string): void {
+export function checkShape(
+  name: string,
+  shape: readonly number[],
+  wanted: readonly number[],
+  letters: string,
+): void {
   if (shape.length !== wanted.length || shape.some((size, axis) => size !== wanted[axis])) {
     throw invalidShape(`${name}: shape [${wanted}] (${letters}) wanted, got [${shape}]`);
   }

@@ -2,11 +2,19 @@
 // the results out. Start reading at #stage.
 import { disposed, invalidShape, invalidValue, outOfMemory } from '../errors.js';
 import { parameterPaths, parameterShapes } from '../layer/parameters.js';
-import type { ComputeRequest, LayerConfig, LayerRequest, ParameterArrays, Request, Response } from '../request.js';
+import type {
+  ComputeRequest,
+  LayerConfig,
+  LayerRequest,
+  ParameterArrays,
+  Request,
+  Response,
+} from '../request.js';
+import { isFloat32Array } from '../validation/arrays.js';
 import { product } from '../validation/shapes.js';
 import type { Bindings } from './glue.js';
 import { alignUp, Heap, type Block } from './heap.js';
-import { planOf, structsOf, type Operation, type Plan } from './operations.js';
+import { planOf, structsOf, type Input, type Operation, type Output } from './operations.js';
 import { Struct } from './struct.js';
 
 /** A call that runs in slices. `end` must follow, whatever happened. */
@@ -18,9 +26,10 @@ export interface CoreCall {
 }
 
 interface Staged {
-  plan: Plan;
+  outputs: Output[];
+  /** Where each output begins, in floats. */
+  starts: number[];
   block: Block;
-  outputs: number[];
 }
 
 interface Layer {
@@ -46,6 +55,7 @@ export class Core {
   readonly #configStruct: Struct;
   readonly #sourcesStruct: Struct;
   readonly #layers = new Map<number, Layer>();
+  readonly #addressOf = (layer: number): number => this.#layer(layer).address;
 
   constructor(bindings: Bindings, memory: WebAssembly.Memory, maxBytes: number) {
     this.#bindings = bindings;
@@ -94,50 +104,54 @@ export class Core {
 
   // Struct, inputs and outputs in one block, one after the other.
   #stage(request: ComputeRequest): Staged {
-    const plan = planOf(request, (layer) => this.#layer(layer).address);
     const struct = this.#structs[request.op];
+    const plan = planOf(request, struct, this.#addressOf);
     const { inputs, outputs } = plan;
+    // Each array's place, counted from the block's start.
+    const places: number[] = [];
     let bytes = alignUp(struct.size);
-    const offsets: number[] = [];
-    inputs.forEach(([, array], i) => {
+    for (let i = 0; i < inputs.length; i++) {
+      const { array } = inputs[i] as Input;
       // The same array given twice (a layer's query, key and value) is staged once.
-      const first = inputs.findIndex(([, other]) => other === array);
-      if (first < i) {
-        offsets.push(offsets[first] as number);
-      } else {
-        offsets.push(bytes);
-        bytes += alignUp(array.byteLength);
-      }
-    });
-    const outputOffsets = outputs.map(([, , length]) => {
-      const offset = bytes;
+      let twin = 0;
+      while ((inputs[twin] as Input).array !== array) twin++;
+      places.push(twin < i ? (places[twin] as number) : bytes);
+      // Places are told apart below, so that an empty array has one as well.
+      if (twin === i) bytes += alignUp(Math.max(array.byteLength, 1));
+    }
+    for (const { length } of outputs) {
+      places.push(bytes);
       bytes += alignUp(length * 4);
-      return offset;
-    });
+    }
     const block = this.#heap.takeBlock(bytes, request.op);
-    const { address } = block;
     const views = this.#heap.views();
-    inputs.forEach(([field, array], i) => {
-      const at = address + (offsets[i] as number);
-      plan.fields[field] = at;
-      if (array.BYTES_PER_ELEMENT === 1) views.u8.set(array, at);
-      else if (Object.prototype.toString.call(array) === '[object Float32Array]') views.f32.set(array, at / 4);
-      else views.i32.set(array, at / 4);
-    });
-    outputs.forEach(([field], i) => {
-      plan.fields[field] = address + (outputOffsets[i] as number);
-    });
-    struct.write(views, address, plan.fields);
-    return { plan, block, outputs: outputOffsets };
+    for (let i = 0; i < inputs.length; i++) {
+      const { field, array } = inputs[i] as Input;
+      const address = block.address + (places[i] as number);
+      struct.set(field, address);
+      if (places.indexOf(places[i] as number) < i) continue;
+      if (array.BYTES_PER_ELEMENT === 1) views.u8.set(array, address);
+      else if (isFloat32Array(array)) views.f32.set(array, address / 4);
+      else views.i32.set(array, address / 4);
+    }
+    const starts: number[] = [];
+    for (let i = 0; i < outputs.length; i++) {
+      const address = block.address + (places[inputs.length + i] as number);
+      struct.set((outputs[i] as Output).field, address);
+      starts.push(address / 4);
+    }
+    struct.write(views, block.address);
+    return { outputs, starts, block };
   }
 
-  #collect({ plan, block, outputs }: Staged): Response {
+  #collect({ outputs, starts }: Staged): Response {
     const response: Response = {};
     const { f32 } = this.#heap.views();
-    plan.outputs.forEach(([, result, length], i) => {
-      const start = (block.address + (outputs[i] as number)) / 4;
+    for (let i = 0; i < outputs.length; i++) {
+      const { result, length } = outputs[i] as Output;
+      const start = starts[i] as number;
       response[result] = f32.slice(start, start + length); // an own array, also of shared memory
-    });
+    }
     return response;
   }
 
@@ -181,30 +195,34 @@ export class Core {
 
   #createLayer(layer: number, config: LayerConfig): void {
     // The core keeps each parameter plain and packed.
-    const bytes = parameterShapes(config).reduce((sum, shape) => sum + 4 * (shape === undefined ? 0 : product(shape)), 0);
+    const bytes = parameterShapes(config).reduce(
+      (sum, shape) => sum + 4 * (shape === undefined ? 0 : product(shape)),
+      0,
+    );
     this.#heap.check(bytes, 'multiHeadAttention');
     this.#withBlock(this.#configStruct.size, (address) => {
-      this.#configStruct.write(this.#heap.views(), address, {
-        embed_dim: config.embedDim,
-        heads: config.heads,
-        kv_heads: config.kvHeads,
-        head_dim: config.headDim,
-        value_head_dim: config.valueHeadDim,
-        key_dim: config.keyDim,
-        value_dim: config.valueDim,
-        output_dim: config.outputDim,
-        bias: config.bias ? 1 : 0,
-        merge: merges.indexOf(config.merge),
-        projection: config.convolution === undefined ? 0 : 1,
-        kernel_size: config.convolution?.kernelSize ?? 1,
-        causal_convolution: config.convolution?.causal === true ? 1 : 0,
-        score: scores.indexOf(config.score),
-        rope_dim: config.rope?.dim ?? 0,
-        rope_base: config.rope?.base ?? 0,
-        rope_interleaved: config.rope?.interleaved === true ? 1 : 0,
-        seed_low: config.seed[0],
-        seed_high: config.seed[1],
-      });
+      const struct = this.#configStruct;
+      struct.clear();
+      struct.set('embed_dim', config.embedDim);
+      struct.set('heads', config.heads);
+      struct.set('kv_heads', config.kvHeads);
+      struct.set('head_dim', config.headDim);
+      struct.set('value_head_dim', config.valueHeadDim);
+      struct.set('key_dim', config.keyDim);
+      struct.set('value_dim', config.valueDim);
+      struct.set('output_dim', config.outputDim);
+      struct.set('bias', config.bias ? 1 : 0);
+      struct.set('merge', merges.indexOf(config.merge));
+      struct.set('projection', config.convolution === undefined ? 0 : 1);
+      struct.set('kernel_size', config.convolution?.kernelSize ?? 1);
+      struct.set('causal_convolution', config.convolution?.causal === true ? 1 : 0);
+      struct.set('score', scores.indexOf(config.score));
+      struct.set('rope_dim', config.rope?.dim ?? 0);
+      struct.set('rope_base', config.rope?.base ?? 1);
+      struct.set('rope_interleaved', config.rope?.interleaved === true ? 1 : 0);
+      struct.set('seed_low', config.seed[0]);
+      struct.set('seed_high', config.seed[1]);
+      struct.write(this.#heap.views(), address);
       const created = this.#bindings.createLayer(address) >>> 0;
       if (created === 0) throw this.#error('multiHeadAttention');
       this.#layers.set(layer, { address: created, config });
@@ -216,7 +234,7 @@ export class Core {
     const bytes = parameters.reduce((sum, array) => sum + alignUp(array?.byteLength ?? 0), size);
     this.#withBlock(bytes, (address) => {
       const views = this.#heap.views();
-      this.#sourcesStruct.write(views, address, {});
+      this.#sourcesStruct.write(views, address); // all null
       const pointers = (address + this.#sourcesStruct.offsetOf('data')) / 4;
       let at = address + size;
       parameters.forEach((array, kind) => {

@@ -5,7 +5,8 @@ import { nodeModule } from './node.js';
 /** The file's bytes. Rejects with INIT_FAILED and the URL in the message. */
 export async function readBytes(url: URL, signal: AbortSignal | undefined): Promise<Uint8Array> {
   if (url.protocol === 'file:') {
-    const fs = (await nodeModule('fs/promises')) as { readFile(url: URL): Promise<Uint8Array> } | undefined;
+    const fs = (await nodeModule('fs/promises')) as
+      { readFile(url: URL): Promise<Uint8Array> } | undefined;
     if (fs !== undefined) {
       try {
         return await fs.readFile(url);
@@ -16,7 +17,10 @@ export async function readBytes(url: URL, signal: AbortSignal | undefined): Prom
   }
   let response: globalThis.Response;
   try {
-    response = await fetch(url, { credentials: 'same-origin', ...(signal === undefined ? {} : { signal }) });
+    response = await fetch(url, {
+      credentials: 'same-origin',
+      ...(signal === undefined ? {} : { signal }),
+    });
   } catch (error) {
     throw initFailed(`cannot fetch ${url.href}: ${messageOf(error)}`, error);
   }

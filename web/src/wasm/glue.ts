@@ -25,7 +25,10 @@ export interface ThreadLibrary {
 }
 
 /** `struct → { size, fields: name → [offset, kind] }`, as cpp/bindings/layout_binding.cc publishes it. */
-export type Layout = Record<string, { size: number; fields: Record<string, [offset: number, kind: string]> }>;
+export type Layout = Record<
+  string,
+  { size: number; fields: Record<string, [offset: number, kind: string]> }
+>;
 
 /** The functions of cpp/bindings. Addresses are numbers; a status is 0 when all is well. */
 export interface Bindings {
@@ -35,7 +38,6 @@ export interface Bindings {
   allocate(bytes: number): number;
   release(address: number): void;
   trimScratch(bytes: number): void;
-  scratchBytes(): number;
   inUseBytes(): number;
   peakBytes(): number;
   statusCode(): number;

@@ -36,6 +36,8 @@ export class Heap {
   readonly #maxBytes: number;
   // Blocks that no call uses. One call at a time needs one; a call begun while another is paused needs a second.
   readonly #idle: Block[] = [];
+  // Blocks in use: calls in progress, which may be paused between two slices.
+  #used = 0;
 
   constructor(bindings: Bindings, memory: WebAssembly.Memory, maxBytes: number) {
     this.#bindings = bindings;
@@ -62,24 +64,30 @@ export class Heap {
     this.check(bytes, what);
     const block = this.#idle.pop();
     if (block !== undefined) {
-      if (block.bytes >= bytes) return block;
+      if (block.bytes >= bytes) {
+        this.#used++;
+        return block;
+      }
       this.#bindings.release(block.address);
     }
-    const size = bytes <= doublingBytes ? 2 ** Math.ceil(Math.log2(Math.max(bytes, 4096))) : alignUp(bytes);
+    const size =
+      bytes <= doublingBytes ? 2 ** Math.ceil(Math.log2(Math.max(bytes, 4096))) : alignUp(bytes);
     let address = this.#bindings.allocate(size);
     if (address === 0) {
       // Whatever is kept for convenience is given up first.
-      this.trim(0);
+      this.#trim(0);
       address = this.#bindings.allocate(size);
     }
     if (address === 0) throw outOfMemory(what, bytes, this.#maxBytes);
+    this.#used++;
     return { address, bytes: size };
   }
 
   returnBlock(block: Block): void {
+    this.#used--;
     if (block.bytes > keptBytes) {
       this.#bindings.release(block.address);
-      this.#bindings.trimScratch(keptBytes);
+      if (this.#used === 0) this.#bindings.trimScratch(keptBytes);
     } else {
       this.#idle.push(block);
     }
@@ -90,18 +98,18 @@ export class Heap {
     if (bytes > this.#maxBytes) throw outOfMemory(what, bytes, this.#maxBytes);
   }
 
-  /** Gives up idle blocks, and the threads' working memory when it is above `scratchBytes`. */
-  trim(scratchBytes: number): void {
+  // Gives up idle blocks, and the threads' working memory when it is above `scratchBytes` and no call is in progress.
+  #trim(scratchBytes: number): void {
     for (const { address } of this.#idle.splice(0)) this.#bindings.release(address);
-    this.#bindings.trimScratch(scratchBytes);
+    if (this.#used === 0) this.#bindings.trimScratch(scratchBytes);
   }
 
-  /** Bytes in use without what is only kept for the next call. */
+  /** Bytes in use, without what was only kept for the next call: that is given up, so that equal states count the same. */
   usage(): { heapBytes: number; inUseBytes: number; peakBytes: number } {
-    const idle = this.#idle.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#trim(0);
     return {
       heapBytes: this.#memory.buffer.byteLength,
-      inUseBytes: Math.max(0, this.#bindings.inUseBytes() - idle - this.#bindings.scratchBytes()),
+      inUseBytes: this.#bindings.inUseBytes(),
       peakBytes: this.#bindings.peakBytes(),
     };
   }

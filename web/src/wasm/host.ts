@@ -49,7 +49,9 @@ export function snapshot<T extends object>(request: T): T {
   });
 }
 
-function copyOf(array: Float32Array | Int32Array | Uint8Array): Float32Array | Int32Array | Uint8Array {
+function copyOf(
+  array: Float32Array | Int32Array | Uint8Array,
+): Float32Array | Int32Array | Uint8Array {
   if (array.BYTES_PER_ELEMENT === 1) return new Uint8Array(array);
   const kind = Object.prototype.toString.call(array);
   return kind === '[object Int32Array]' ? new Int32Array(array) : new Float32Array(array);
@@ -83,7 +85,12 @@ export class LocalHost implements Host {
 
   run(request: Request, signal?: AbortSignal): Promise<Response> {
     return new Promise((resolve, reject) => {
-      this.#alive();
+      const core = this.#alive();
+      if (!this.#running && !isCompute(request)) {
+        // Short business needs no queue when nothing is in it, so that layers made and disposed in a loop leave nothing.
+        resolve(core.run(request));
+        return;
+      }
       const queued: Queued = { request, signal, settled: false, resolve, reject };
       if (this.#running) {
         queued.request = snapshot(request);

@@ -31,13 +31,18 @@ export interface ModuleInfo {
   maxBytes: number;
 }
 
-export async function loadModule(options: LoadOptions, signal: AbortSignal | undefined): Promise<LoadedModule> {
+export async function loadModule(
+  options: LoadOptions,
+  signal: AbortSignal | undefined,
+): Promise<LoadedModule> {
   const variant = chooseVariant(wantedVariant(options));
   const { bytes, from } = await binaryOf(variant, options, signal);
   const wanted = readMemoryImport(bytes);
   if (wanted === undefined) {
     const start = new TextDecoder().decode(Uint8Array.from(bytes.subarray(0, 16)));
-    throw initFailed(`${from} is not headwise's WebAssembly binary (it begins with ${JSON.stringify(start)})`);
+    throw initFailed(
+      `${from} is not headwise's WebAssembly binary (it begins with ${JSON.stringify(start)})`,
+    );
   }
   const { memory, shared, maxBytes } = makeMemory(wanted, options.maxMemoryBytes);
   const binary = shared === wanted.shared ? bytes : unshare(bytes, wanted);
@@ -50,7 +55,9 @@ export async function loadModule(options: LoadOptions, signal: AbortSignal | und
     threadsReason = reason;
   }
   // The pool takes the loaded workers and no more: the glue has none in reserve then.
-  const threads = bindings.start(threadsReason === undefined ? count : 1 + bindings.PThread.unusedWorkers.length);
+  const threads = bindings.start(
+    threadsReason === undefined ? count : 1 + bindings.PThread.unusedWorkers.length,
+  );
   if (threads === 0) throw initFailed('no memory for the thread pool');
   if (threads < count) threadsReason ??= `only ${threads} of ${count} threads could be started`;
   return { bindings, memory, info: { variant, threads, threadsReason, maxBytes } };
@@ -97,12 +104,18 @@ async function instantiate(
       glues[variant]({
         wasmMemory: memory,
         instantiateWasm(imports, receive) {
-          WebAssembly.instantiate(module, imports).then((instance) => receive(instance, module), reject);
+          WebAssembly.instantiate(module, imports).then(
+            (instance) => receive(instance, module),
+            reject,
+          );
           return {};
         },
       }).then(resolve, reject);
     });
   } catch (error) {
-    throw initFailed(`${from} cannot be used as the '${variant}' build: ${messageOf(error)}`, error);
+    throw initFailed(
+      `${from} cannot be used as the '${variant}' build: ${messageOf(error)}`,
+      error,
+    );
   }
 }

@@ -22,7 +22,8 @@ export function makeMemory({ initial }: MemoryImport, maxBytes: number): MadeMem
       try {
         const memory = new WebAssembly.Memory({ initial, maximum, shared });
         // An engine without threads ignores `shared`.
-        const isShared = Object.prototype.toString.call(memory.buffer) === '[object SharedArrayBuffer]';
+        const isShared =
+          Object.prototype.toString.call(memory.buffer) === '[object SharedArrayBuffer]';
         if (isShared === shared) return { memory, shared, maxBytes: maximum * pageBytes };
         break;
       } catch (error) {

@@ -8,7 +8,8 @@ interface NodeProcess {
 /** The module `node:<name>`, or undefined where there is none. */
 export async function nodeModule(name: string): Promise<unknown> {
   const { process } = globalThis as { process?: NodeProcess };
-  if (typeof process?.getBuiltinModule === 'function') return process.getBuiltinModule(`node:${name}`);
+  if (typeof process?.getBuiltinModule === 'function')
+    return process.getBuiltinModule(`node:${name}`);
   // Node before 20.16. A bundler's stand-in for `process` names no version.
   if (process?.versions?.node === undefined) return undefined;
   try {

@@ -3,20 +3,32 @@
 import type {
   AttentionRequest,
   AttentionSettings,
+  BroadcastStrides,
   ComputeRequest,
   LayerForwardRequest,
   Response,
+  Strides,
 } from '../request.js';
 import type { Layout } from './glue.js';
-import { Struct, type Fields } from './struct.js';
+import { Struct } from './struct.js';
 
-type InputArray = Float32Array | Int32Array | Uint8Array;
+/** An array that goes in, and the field that is to point at it. */
+export interface Input {
+  field: string;
+  array: Float32Array | Int32Array | Uint8Array;
+}
 
-/** A call before it is staged: numbers, arrays in by the field that is to point at them, and lengths of arrays out. */
+/** An array of floats that comes out, and the field that is to point at its place. */
+export interface Output {
+  field: string;
+  result: Exclude<keyof Response, 'parameters'>;
+  length: number;
+}
+
+/** What a call stages besides the numbers in its struct. */
 export interface Plan {
-  fields: Fields;
-  inputs: [field: string, array: InputArray][];
-  outputs: [field: string, result: Exclude<keyof Response, 'parameters'>, length: number][];
+  inputs: Input[];
+  outputs: Output[];
 }
 
 export type Operation = ComputeRequest['op'];
@@ -25,132 +37,170 @@ export type Operation = ComputeRequest['op'];
 export function structsOf(layout: Layout): Record<Operation, Struct> {
   return {
     attention: new Struct(layout, 'AttentionArgs'),
-    layerForward: new Struct(layout, 'LayerForwardArgs').with(layout, 'call.attention', 'AttentionArgs'),
+    layerForward: new Struct(layout, 'LayerForwardArgs').with(
+      layout,
+      'call.attention',
+      'AttentionArgs',
+    ),
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
   };
 }
 
-/** `layerOf` turns a layer's number into its address, or throws. */
-export function planOf(request: ComputeRequest, layerOf: (layer: number) => number): Plan {
+/** Sets the struct's numbers. `layerOf` turns a layer's number into its address, or throws. */
+export function planOf(
+  request: ComputeRequest,
+  struct: Struct,
+  layerOf: (layer: number) => number,
+): Plan {
+  struct.clear();
   switch (request.op) {
     case 'attention':
-      return planAttention(request);
+      return planAttention(request, struct);
     case 'layerForward':
-      return planLayerForward(request, layerOf(request.layer));
+      struct.set('layer', layerOf(request.layer));
+      return planLayerForward(request, struct);
     case 'linear': {
-      const { rows, out } = request;
-      const plan: Plan = {
-        fields: { rows, in: request.in, out },
-        inputs: [
-          ['x', request.x],
-          ['kernel', request.kernel],
-        ],
-        outputs: [['y', 'output', rows * out]],
-      };
-      if (request.bias !== undefined) plan.inputs.push(['bias', request.bias]);
-      return plan;
+      const { rows, out, x, kernel, bias } = request;
+      struct.set('rows', rows);
+      struct.set('in', request.in);
+      struct.set('out', out);
+      const inputs: Input[] = [
+        { field: 'x', array: x },
+        { field: 'kernel', array: kernel },
+      ];
+      if (bias !== undefined) inputs.push({ field: 'bias', array: bias });
+      return { inputs, outputs: [{ field: 'y', result: 'output', length: rows * out }] };
     }
     case 'embedding': {
-      const { rows, vocabulary, width } = request;
+      const { rows, vocabulary, width, ids, table } = request;
+      struct.set('rows', rows);
+      struct.set('vocabulary', vocabulary);
+      struct.set('width', width);
       return {
-        fields: { rows, vocabulary, width },
         inputs: [
-          ['ids', request.ids],
-          ['table', request.table],
+          { field: 'ids', array: ids },
+          { field: 'table', array: table },
         ],
-        outputs: [['y', 'output', rows * width]],
+        outputs: [{ field: 'y', result: 'output', length: rows * width }],
       };
     }
     case 'positionalEncoding': {
       const { length, width } = request;
-      return { fields: { length, width }, inputs: [], outputs: [['y', 'output', length * width]] };
+      struct.set('length', length);
+      struct.set('width', width);
+      return { inputs: [], outputs: [{ field: 'y', result: 'output', length: length * width }] };
     }
   }
 }
 
-function planSettings(request: AttentionSettings): Plan {
+function planSettings(request: AttentionSettings, struct: Struct): Plan {
   const { batch, heads, queries, keys } = request;
-  const fields: Fields = {
-    batch,
-    heads,
-    queries,
-    keys,
-    softcap: request.softcap,
-    causal: request.causal ? 1 : 0,
-    window_left: request.window[0],
-    window_right: request.window[1],
+  const inputs: Input[] = [];
+  const outputs: Output[] = [];
+  const give = (field: string, array: Input['array'] | undefined): void => {
+    if (array !== undefined) inputs.push({ field, array });
   };
-  const inputs: Plan['inputs'] = [];
-  const outputs: Plan['outputs'] = [];
-  const pairs = batch * heads * queries;
-  for (const name of ['bias', 'mask'] as const) {
-    const given = request[name];
-    if (given === undefined) continue;
-    inputs.push([name, given.data]);
-    const { strides } = given;
-    fields[`${name}_strides.batch`] = strides[0];
-    fields[`${name}_strides.head`] = strides[1];
-    fields[`${name}_strides.row`] = strides[2];
-    fields[`${name}_strides.column`] = strides[3];
+  struct.set('batch', batch);
+  struct.set('heads', heads);
+  struct.set('queries', queries);
+  struct.set('keys', keys);
+  struct.set('softcap', request.softcap);
+  struct.set('causal', request.causal ? 1 : 0);
+  struct.set('window_left', request.window[0]);
+  struct.set('window_right', request.window[1]);
+  if (request.bias !== undefined) {
+    give('bias', request.bias.data);
+    setStrides(struct, biasFields, request.bias.strides);
   }
-  const optional = [
-    ['key_padding_mask', request.keyPaddingMask],
-    ['kv_lengths', request.kvLengths],
-    ['q_lengths', request.qLengths],
-    ['causal_offsets', request.causalOffsets],
-    ['alibi_slopes', request.alibiSlopes],
-    ['sinks', request.sinks],
-  ] as const;
-  for (const [field, array] of optional) if (array !== undefined) inputs.push([field, array]);
+  if (request.mask !== undefined) {
+    give('mask', request.mask.data);
+    setStrides(struct, maskFields, request.mask.strides);
+  }
+  give('key_padding_mask', request.keyPaddingMask);
+  give('kv_lengths', request.kvLengths);
+  give('q_lengths', request.qLengths);
+  give('causal_offsets', request.causalOffsets);
+  give('alibi_slopes', request.alibiSlopes);
+  give('sinks', request.sinks);
   if (request.dropout !== undefined) {
-    fields.dropout_rate = request.dropout.rate;
-    fields.dropout_seed_low = request.dropout.seed[0];
-    fields.dropout_seed_high = request.dropout.seed[1];
+    struct.set('dropout_rate', request.dropout.rate);
+    struct.set('dropout_seed_low', request.dropout.seed[0]);
+    struct.set('dropout_seed_high', request.dropout.seed[1]);
   }
+  const rows = batch * heads * queries;
   if (request.weightHeads !== undefined) {
-    const count = request.weightHeads === 'all' ? heads : request.weightHeads.length;
-    fields.weight_head_count = count;
-    if (request.weightHeads !== 'all') inputs.push(['weight_heads', request.weightHeads]);
-    outputs.push(['weights', 'weights', batch * count * queries * keys]);
+    const all = request.weightHeads === 'all';
+    const count = all ? heads : request.weightHeads.length;
+    struct.set('weight_head_count', count);
+    if (!all) give('weight_heads', request.weightHeads as Int32Array);
+    outputs.push({ field: 'weights', result: 'weights', length: batch * count * queries * keys });
   }
   if (request.scoreStage !== 0) {
-    fields.score_stage = request.scoreStage;
-    outputs.push(['scores', 'scores', pairs * keys]);
+    struct.set('score_stage', request.scoreStage);
+    outputs.push({ field: 'scores', result: 'scores', length: rows * keys });
   }
-  if (request.logSumExp) outputs.push(['log_sum_exp', 'logSumExp', pairs]);
-  return { fields, inputs, outputs };
+  if (request.logSumExp) outputs.push({ field: 'log_sum_exp', result: 'logSumExp', length: rows });
+  return { inputs, outputs };
 }
 
-function planAttention(request: AttentionRequest): Plan {
-  const plan = planSettings(request);
-  const { fields, inputs, outputs } = plan;
-  fields.kv_heads = request.kvHeads;
-  fields.head_dim = request.headDim;
-  fields.value_dim = request.valueDim;
-  fields.scale = request.scale;
-  writeStrides(fields, 'q_strides', request.qStrides);
-  writeStrides(fields, 'k_strides', request.kStrides);
-  writeStrides(fields, 'v_strides', request.vStrides);
-  writeStrides(fields, 'out_strides', request.outStrides);
-  inputs.push(['q', request.q], ['k', request.k], ['v', request.v]);
-  outputs.push(['out', 'output', request.batch * request.heads * request.queries * request.valueDim]);
+function planAttention(request: AttentionRequest, struct: Struct): Plan {
+  const plan = planSettings(request, struct);
+  struct.set('kv_heads', request.kvHeads);
+  struct.set('head_dim', request.headDim);
+  struct.set('value_dim', request.valueDim);
+  struct.set('scale', request.scale);
+  setStrides(struct, qFields, request.qStrides);
+  setStrides(struct, kFields, request.kStrides);
+  setStrides(struct, vFields, request.vStrides);
+  setStrides(struct, outFields, request.outStrides);
+  plan.inputs.push(
+    { field: 'q', array: request.q },
+    { field: 'k', array: request.k },
+    { field: 'v', array: request.v },
+  );
+  const length = request.batch * request.heads * request.queries * request.valueDim;
+  plan.outputs.push({ field: 'out', result: 'output', length });
   return plan;
 }
 
-function writeStrides(fields: Fields, name: string, strides: readonly [number, number, number]): void {
-  fields[`${name}.batch`] = strides[0];
-  fields[`${name}.head`] = strides[1];
-  fields[`${name}.row`] = strides[2];
+function planLayerForward(request: LayerForwardRequest, struct: Struct): Plan {
+  const plan = planSettings(request, struct);
+  const { batch, queries, keys, outputDim } = request;
+  plan.inputs.push(
+    { field: 'call.query', array: request.query },
+    { field: 'call.key', array: request.key },
+    { field: 'call.value', array: request.value },
+  );
+  plan.outputs.push({
+    field: 'call.output',
+    result: 'output',
+    length: batch * queries * outputDim,
+  });
+  if (request.averageWeights) {
+    const length = batch * queries * keys;
+    plan.outputs.push({ field: 'call.average_weights', result: 'averageWeights', length });
+  }
+  return plan;
 }
 
-function planLayerForward(request: LayerForwardRequest, layer: number): Plan {
-  const plan = planSettings(request);
-  const { batch, queries, keys } = request;
-  plan.fields.layer = layer;
-  plan.inputs.push(['call.query', request.query], ['call.key', request.key], ['call.value', request.value]);
-  plan.outputs.push(['call.output', 'output', batch * queries * request.outputDim]);
-  if (request.averageWeights) plan.outputs.push(['call.average_weights', 'averageWeights', batch * queries * keys]);
-  return plan;
+// Names put together once, not at every call.
+const qFields = stridesFields('q_strides');
+const kFields = stridesFields('k_strides');
+const vFields = stridesFields('v_strides');
+const outFields = stridesFields('out_strides');
+const biasFields = stridesFields('bias_strides');
+const maskFields = stridesFields('mask_strides');
+
+function stridesFields(name: string): [string, string, string, string] {
+  return [`${name}.batch`, `${name}.head`, `${name}.row`, `${name}.column`];
+}
+
+function setStrides(
+  struct: Struct,
+  fields: readonly string[],
+  strides: Strides | BroadcastStrides,
+): void {
+  for (let i = 0; i < strides.length; i++) struct.set(fields[i] as string, strides[i] as number);
 }

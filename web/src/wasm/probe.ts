@@ -32,13 +32,16 @@ function validates(code: readonly number[]): boolean {
 
 /** The build to load. Throws UNSUPPORTED when there is none for this engine. */
 export function chooseVariant(wanted: Variant | 'auto'): Variant {
-  if (typeof WebAssembly !== 'object') throw unsupported('this JavaScript engine has no WebAssembly, which is required');
+  if (typeof WebAssembly !== 'object')
+    throw unsupported('this JavaScript engine has no WebAssembly, which is required');
   if (!hasSimd()) {
     throw unsupported('WebAssembly SIMD is required, and this JavaScript engine does not have it');
   }
   const relaxed = hasRelaxedSimd();
   if (wanted === 'relaxed' && !relaxed) {
-    throw unsupported("variant 'relaxed' needs relaxed SIMD, which this JavaScript engine does not have; use 'auto'");
+    throw unsupported(
+      "variant 'relaxed' needs relaxed SIMD, which this JavaScript engine does not have; use 'auto'",
+    );
   }
   if (wanted === 'auto') return relaxed ? 'relaxed' : 'simd';
   return wanted;

@@ -5,7 +5,8 @@ import type { MemoryUsage } from './host.js';
 import type { ModuleInfo } from './loader.js';
 
 /** After the role (see threads.ts), which starts the engine. */
-export type ToWorker = { id: number; request: Request } | { id: number; abort: true } | { id: number; memory: true };
+export type ToWorker =
+  { id: number; request: Request } | { id: number; abort: true } | { id: number; memory: true };
 
 export type FromWorker =
   /** The script runs; the module is being loaded. */

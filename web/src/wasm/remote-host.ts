@@ -1,6 +1,13 @@
 // Wasm: the page's side of an engine that lives in a worker, so that the page never freezes. Requests go there as copies
 // whose buffers are transferred; the caller's arrays stay untouched.
-import { aborted, disposed, fromErrorRecord, HeadwiseError, initFailed, unsupported } from '../errors.js';
+import {
+  aborted,
+  disposed,
+  fromErrorRecord,
+  HeadwiseError,
+  initFailed,
+  unsupported,
+} from '../errors.js';
 import type { Request, Response } from '../request.js';
 import { messageOf } from './files.js';
 import type { ThreadWorker } from './glue.js';
@@ -63,7 +70,8 @@ export class RemoteHost implements Host {
     try {
       return (await this.#ask(id, { id, request: copy }, buffersOf(copy))) as Response;
     } catch (error) {
-      if ((error as { code?: unknown }).code === 'ABORTED') throw aborted(request.op, signal?.reason);
+      if ((error as { code?: unknown }).code === 'ABORTED')
+        throw aborted(request.op, signal?.reason);
       throw error;
     } finally {
       signal?.removeEventListener('abort', abort);
@@ -130,10 +138,15 @@ async function greet(worker: ThreadWorker, options: LoadOptions): Promise<Module
   try {
     return await new Promise<ModuleInfo>((resolve, reject) => {
       timer = setTimeout(() => {
-        reject(new WorkerFailure(`the engine's worker did not answer within ${helloDeadlineMs / 1000} s`));
+        reject(
+          new WorkerFailure(
+            `the engine's worker did not answer within ${helloDeadlineMs / 1000} s`,
+          ),
+        );
       }, helloDeadlineMs);
       worker.onerror = (event) => {
-        const message = (event as { message?: string } | null)?.message ?? 'its script did not load';
+        const message =
+          (event as { message?: string } | null)?.message ?? 'its script did not load';
         reject(new WorkerFailure(`the engine's worker failed: ${message}`));
       };
       worker.onmessage = ({ data }) => {

@@ -1,29 +1,33 @@
-// Wasm: writes the core's argument structs in the heap by the layout that the core publishes. No offset stands in TypeScript.
+// Wasm: fills the core's argument structs by the layout that the core publishes. No offset stands in TypeScript.
 import type { Layout } from './glue.js';
 import type { Views } from './heap.js';
-
-/** Values by field name; what is not given is 0 (null for a pointer). */
-export type Fields = Record<string, number>;
 
 interface Slot {
   word: number;
   isFloat: boolean;
 }
 
+/**
+ * A struct is filled on this side (`clear`, then `set`) and copied to the heap at once (`write`). What is not set is 0, null
+ * for a pointer. One object serves all calls: nothing is allocated for a call.
+ */
 export class Struct {
   readonly size: number;
   readonly #slots = new Map<string, Slot>();
+  readonly #words: Int32Array;
+  readonly #floats: Float32Array;
 
   constructor(layout: Layout, name: string) {
     const { size, fields } = layout[name] as Layout[string];
     this.size = size;
+    this.#words = new Int32Array(size / 4);
+    this.#floats = new Float32Array(this.#words.buffer);
     this.#add(fields, 0);
   }
 
-  /** The fields of a struct that lies inside this one, by their own names. */
+  /** Adds the fields of a struct that lies inside this one, by their own names. */
   with(layout: Layout, field: string, inner: string): this {
-    const { word } = this.#slot(field);
-    this.#add((layout[inner] as Layout[string]).fields, word * 4);
+    this.#add((layout[inner] as Layout[string]).fields, this.offsetOf(field));
     return this;
   }
 
@@ -44,13 +48,18 @@ export class Struct {
     return this.#slot(name).word * 4;
   }
 
-  write(views: Views, address: number, fields: Fields): void {
-    const start = address / 4;
-    views.i32.fill(0, start, start + this.size / 4);
-    for (const name in fields) {
-      const { word, isFloat } = this.#slot(name);
-      // Storing a number in an Int32Array takes it modulo 2^32, which is right for addresses too.
-      (isFloat ? views.f32 : views.i32)[start + word] = fields[name] as number;
-    }
+  clear(): void {
+    this.#words.fill(0);
+  }
+
+  set(name: string, value: number): void {
+    const { word, isFloat } = this.#slot(name);
+    // An Int32Array takes numbers modulo 2^32, which is right for addresses and unsigned words too.
+    if (isFloat) this.#floats[word] = value;
+    else this.#words[word] = value;
+  }
+
+  write(views: Views, address: number): void {
+    views.i32.set(this.#words, address / 4);
   }
 }

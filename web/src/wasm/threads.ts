@@ -5,8 +5,12 @@ import { messageOf, resolveUrl } from './files.js';
 import type { ThreadLibrary, ThreadWorker, Variant } from './glue.js';
 import { nodeModule, type NodeWorker, type NodeWorkerThreads } from './node.js';
 
-/** Workers that have not answered after this long are given up. Start-up as a whole stays under 10 s. */
-export const threadDeadlineMs = 4000;
+// Start-up as a whole stays under 10 s: it goes on with the workers that are there when none has answered for so long, or
+// after so long in all.
+const silenceMs = 4000;
+const threadDeadlineMs = 6500;
+// So many are loading at a time: all 63 at once would delay each other until none is there in time.
+const loadingAtOnce = 8;
 
 /** The first message to a worker: what it is to be. */
 export type WorkerRole = { role: 'thread'; variant: Variant } | { role: 'host'; options: unknown };
@@ -21,8 +25,12 @@ export async function workerStarter(workerUrl: string | URL | undefined): Promis
   if (!isWeb) {
     const threads = (await nodeModule('worker_threads')) as NodeWorkerThreads | undefined;
     if (threads !== undefined) {
-      const url = workerUrl === undefined ? new URL(scriptName, import.meta.url) : await resolveUrl(workerUrl);
-      return () => new WrappedNodeWorker(new threads.Worker(url, { name: 'headwise', execArgv: [] }));
+      const url =
+        workerUrl === undefined
+          ? new URL(scriptName, import.meta.url)
+          : await resolveUrl(workerUrl);
+      return () =>
+        new WrappedNodeWorker(new threads.Worker(url, { name: 'headwise', execArgv: [] }));
     }
   }
   if (typeof Worker !== 'function') throw initFailed('this platform has no workers');
@@ -36,7 +44,10 @@ const scriptName = './worker.js';
 // Bundlers know this very form and bundle the worker.
 function startWebWorker(): ThreadWorker {
   try {
-    return new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'headwise' }) as ThreadWorker;
+    return new Worker(new URL('./worker.js', import.meta.url), {
+      type: 'module',
+      name: 'headwise',
+    }) as ThreadWorker;
   } catch {
     const here = import.meta.url;
     return startBlobWorker(new URL(scriptName, here));
@@ -57,7 +68,7 @@ function startBlobWorker(url: URL): ThreadWorker {
   const blobUrl = URL.createObjectURL(script);
   const worker = new Worker(blobUrl, { type: 'module', name: 'headwise' });
   // Not before the worker has fetched it; a moment later it is garbage.
-  setTimeout(() => URL.revokeObjectURL(blobUrl), 2 * threadDeadlineMs);
+  setTimeout(() => URL.revokeObjectURL(blobUrl), 4 * silenceMs);
   return worker as ThreadWorker;
 }
 
@@ -105,7 +116,8 @@ export async function defaultThreads(): Promise<number> {
   const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
   let cores = navigator?.hardwareConcurrency;
   if (cores === undefined) {
-    const os = (await nodeModule('os')) as { availableParallelism?(): number; cpus(): unknown[] } | undefined;
+    const os = (await nodeModule('os')) as
+      { availableParallelism?(): number; cpus(): unknown[] } | undefined;
     cores = os?.availableParallelism?.() ?? os?.cpus().length;
   }
   return Math.min(Math.max(cores ?? 1, 1), 16);
@@ -122,55 +134,74 @@ export async function loadThreads(
   workerUrl: string | URL | undefined,
 ): Promise<{ loaded: number; reason?: string }> {
   let reason: string | undefined;
-  const loads: Promise<void>[] = [];
-  const loaded = new Set<ThreadWorker>();
-  const workers: ThreadWorker[] = [];
+  const loading = new Set<ThreadWorker>();
+  const loaded: ThreadWorker[] = [];
   try {
     const start = await workerStarter(workerUrl);
-    for (let i = 0; i < count; i++) {
-      const worker = start();
-      workers.push(worker);
-      const role: WorkerRole = { role: 'thread', variant };
-      worker.postMessage(role);
-      loads.push(
-        new Promise((resolve) => {
-          void library.loadWasmModuleToWorker(worker).then(() => {
-            loaded.add(worker);
-            resolve();
-          });
-          worker.onerror = (event) => {
-            reason ??= `a worker failed: ${(event as { message?: string } | null)?.message ?? 'its script did not load'}`;
-            resolve();
-          };
-        }),
-      );
-    }
+    await new Promise<void>((resolve, reject) => {
+      let silence: ReturnType<typeof setTimeout> | undefined;
+      const stop = (): void => {
+        clearTimeout(silence);
+        clearTimeout(deadline);
+      };
+      const finish = (why?: string): void => {
+        stop();
+        reason = why;
+        resolve();
+      };
+      const fail = (error: unknown): void => {
+        stop();
+        reject(error as Error);
+      };
+      const late = (ms: number) =>
+        setTimeout(() => finish(`workers did not answer within ${ms / 1000} s`), ms);
+      const deadline = late(threadDeadlineMs);
+      const proceed = (): void => {
+        clearTimeout(silence);
+        if (loaded.length === count) {
+          finish();
+          return;
+        }
+        silence = late(silenceMs);
+        try {
+          while (loading.size < loadingAtOnce && loading.size + loaded.length < count) {
+            loading.add(loadThread(library, start(), variant, whenLoaded, finish));
+          }
+        } catch (error) {
+          fail(error);
+        }
+      };
+      const whenLoaded = (worker: ThreadWorker): void => {
+        if (!loading.delete(worker)) return;
+        loaded.push(worker);
+        proceed();
+      };
+      proceed();
+    });
   } catch (error) {
-    reason ??= `a worker could not be started: ${messageOf(error)}`;
+    reason = `a worker could not be started: ${messageOf(error)}`;
   }
-  await withDeadline(Promise.all(loads), threadDeadlineMs);
-  for (const worker of workers) {
-    if (loaded.has(worker)) {
-      worker.unref?.();
-      library.unusedWorkers.push(worker);
-    } else {
-      worker.terminate();
-    }
-  }
-  if (loaded.size === count) return { loaded: count };
-  reason ??= `workers did not answer within ${threadDeadlineMs / 1000} s`;
-  return { loaded: loaded.size, reason };
+  for (const worker of loading) worker.terminate();
+  loading.clear();
+  for (const worker of loaded) worker.unref?.();
+  library.unusedWorkers.push(...loaded);
+  return reason === undefined ? { loaded: loaded.length } : { loaded: loaded.length, reason };
 }
 
-/** Resolves with true when the promise is settled, with false after `ms`. */
-export async function withDeadline(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  try {
-    return await Promise.race([promise.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function loadThread(
+  library: ThreadLibrary,
+  worker: ThreadWorker,
+  variant: Variant,
+  whenLoaded: (worker: ThreadWorker) => void,
+  whenFailed: (why: string) => void,
+): ThreadWorker {
+  const role: WorkerRole = { role: 'thread', variant };
+  worker.postMessage(role);
+  void library.loadWasmModuleToWorker(worker).then(() => whenLoaded(worker));
+  worker.onerror = (event) => {
+    whenFailed(
+      `a worker failed: ${(event as { message?: string } | null)?.message ?? 'its script did not load'}`,
+    );
+  };
+  return worker;
 }

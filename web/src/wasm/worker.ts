@@ -51,7 +51,8 @@ function begin(role: WorkerRole): void {
 }
 
 async function hostEngine(options: LoadOptions): Promise<void> {
-  const reply = (message: FromWorker, transfer: ArrayBuffer[] = []): void => scope.postMessage(message, transfer);
+  const reply = (message: FromWorker, transfer: ArrayBuffer[] = []): void =>
+    scope.postMessage(message, transfer);
   const aborts = new Map<number, AbortController>();
   const early: ToWorker[] = [];
   scope.onmessage = ({ data }) => early.push(data as ToWorker);
