@@ -13,7 +13,7 @@ const sets = [
   {
     preset: 'wasm-simd',
     files: /^cpp\/bindings\/.*\.cc$/,
-    extra: ['--target=wasm32-unknown-emscripten', '-D__EMSCRIPTEN__', '-fexceptions'],
+    extra: ['--target=wasm32-unknown-emscripten', '-D__EMSCRIPTEN__', '-iwithsysroot/include/compat'],
   },
 ];
 
