@@ -42,7 +42,6 @@ describe('tensor()', () => {
   const hasFloat16 = typeof Float16Array === 'function';
   if (!hasFloat16) process.stderr.write(`no Float16Array in Node ${process.version}: not tested\n`);
   (hasFloat16 ? test : test.skip)('converts a Float16Array', () => {
-    // eslint-disable-next-line no-undef
     expect(tensor(Float16Array.of(0.5, 2), [2]).data).toEqual(Float32Array.of(0.5, 2));
   });
 
