@@ -15,14 +15,20 @@ const LABEL_MAX = 84;
 const FALLBACK_WIDTH = 320;
 
 let measuring: CanvasRenderingContext2D | null = null;
+/** Many maps share one list of tokens; measuring 64 words once is enough. */
+const measured = new WeakMap<string[], number>();
 
 function widest(labels: string[]): number {
+  const known = measured.get(labels);
+  if (known !== undefined) return known;
   measuring ??= document.createElement('canvas').getContext('2d');
   if (!measuring) return 40;
   measuring.font = LABEL_FONT;
   let width = 0;
   for (const text of labels) width = Math.max(width, measuring.measureText(shorten(text, 12)).width);
-  return Math.min(LABEL_MAX, width);
+  width = Math.min(LABEL_MAX, width);
+  measured.set(labels, width);
+  return width;
 }
 
 export interface HeatMapOptions {
@@ -33,6 +39,15 @@ export interface HeatMapOptions {
   /** One of several maps that share a legend goes without its own. */
   plain?: boolean;
 }
+
+/** Maps out of sight are not drawn before they come near: of thirty maps of 64 × 64, two or three cost anything. */
+const nearby = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) byElement.get(target)?.comesNear(isIntersecting);
+  },
+  { rootMargin: '300px' },
+);
+const byElement = new WeakMap<Element, HeatMap>();
 
 export class HeatMap {
   readonly element: HTMLElement;
@@ -51,6 +66,9 @@ export class HeatMap {
   #table = new ValueTable();
   #tableButton = h('button.table-toggle', { type: 'button', 'aria-expanded': 'false' });
   #frame = 0;
+  #near = false;
+  /** The still picture is older than the data. */
+  #stale = false;
 
   constructor(options: HeatMapOptions) {
     this.#options = options;
@@ -77,10 +95,14 @@ export class HeatMap {
     theme.watch(() => this.#paint());
     pointedTokens.watch(() => this.#soon());
     new ResizeObserver(() => this.#measure()).observe(this.element);
+    byElement.set(this.element, this);
+    nearby.observe(this.element);
   }
 
-  get data(): MapData | null {
-    return this.#data;
+  /** Told by the observer of what is in sight. */
+  comesNear(near: boolean): void {
+    this.#near = near;
+    if (near && this.#stale) this.#paint();
   }
 
   /** Shows a matrix. Labels that do not fit the matrix are told in words; nothing wrong is drawn. */
@@ -219,13 +241,16 @@ export class HeatMap {
     const data = this.#data;
     const layout = this.#layout;
     if (!data || !layout || this.#stage.hidden) return;
+    // The place is kept in any case, so that nothing jumps when the picture comes.
+    this.#canvas.style.width = `${layout.width}px`;
+    this.#canvas.style.height = `${layout.height}px`;
+    this.#stale = !this.#near;
+    if (this.#stale) return;
     const ratio = Math.min(3, window.devicePixelRatio || 1);
     for (const canvas of [this.#still, this.#canvas]) {
       canvas.width = Math.round(layout.width * ratio);
       canvas.height = Math.round(layout.height * ratio);
     }
-    this.#canvas.style.width = `${layout.width}px`;
-    this.#canvas.style.height = `${layout.height}px`;
     const context = this.#still.getContext('2d');
     if (!context) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -234,7 +259,7 @@ export class HeatMap {
   }
 
   #soon(): void {
-    if (this.#frame !== 0) return;
+    if (this.#frame !== 0 || !this.#near) return;
     this.#frame = requestAnimationFrame(() => {
       this.#frame = 0;
       this.#overlay();
@@ -245,7 +270,7 @@ export class HeatMap {
     const data = this.#data;
     const layout = this.#layout;
     const context = this.#canvas.getContext('2d');
-    if (!data || !layout || !context || this.#stage.hidden) return;
+    if (!data || !layout || !context || this.#stage.hidden || this.#stale) return;
     const ratio = this.#canvas.width / layout.width;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
