@@ -35,11 +35,26 @@ test('labels that do not fit the matrix: both numbers, no picture (F3)', async (
       drawn: !map.element.querySelector('.map-stage').hidden,
       text: map.element.querySelector('.map-message').textContent,
     });
-    map.show({ values: new Float32Array(6), rows: axis(['a', 'b'], 'query'), columns: axis(['x', 'y'], 'key'), scale });
+    map.show({
+      values: new Float32Array(6),
+      rows: axis(['a', 'b'], 'query'),
+      columns: axis(['x', 'y'], 'key'),
+      scale,
+    });
     const misfit = read();
-    map.show({ values: new Float32Array(0), rows: axis([], 'query'), columns: axis([], 'key'), scale });
+    map.show({
+      values: new Float32Array(0),
+      rows: axis([], 'query'),
+      columns: axis([], 'key'),
+      scale,
+    });
     const empty = read();
-    map.show({ values: new Float32Array(4), rows: axis(['a', 'b'], 'query'), columns: axis(['x', 'y'], 'key'), scale });
+    map.show({
+      values: new Float32Array(4),
+      rows: axis(['a', 'b'], 'query'),
+      columns: axis(['x', 'y'], 'key'),
+      scale,
+    });
     const fits = read();
     map.element.remove();
     return { misfit, empty, fits };
@@ -51,57 +66,86 @@ test('labels that do not fit the matrix: both numbers, no picture (F3)', async (
   expect(found.fits.drawn).toBe(true);
 });
 
-test.each([1, 2, 7, 13, 16, 24])('%i heads: exactly these entries, and a choice that is gone falls back (F5)', async (heads) => {
-  const found = await opened.page.evaluate(async (count) => {
-    const { HeadPicker } = await import('/src/parts/head-picker.ts');
-    const picker = new HeadPicker(count);
-    const names = () => [...picker.element.querySelectorAll('label')].map((label) => label.textContent);
-    const checked = () => picker.element.querySelector('input:checked').value;
-    const entries = names();
-    picker.choice.set(count - 1);
-    const last = checked();
-    picker.setHeads(Math.max(1, count - 1));
-    return { entries, last, after: checked(), left: names().length };
-  }, heads);
-  expect(found.entries).toEqual([...Array.from({ length: heads }, (_, i) => `Head ${i + 1}`), 'Average']);
-  expect(found.last).toBe(String(heads - 1));
-  expect(found.after).toBe('0');
-  expect(found.left).toBe(Math.max(1, heads - 1) + 1);
-});
+test.each([1, 2, 7, 13, 16, 24])(
+  '%i heads: exactly these entries, and a choice that is gone falls back (F5)',
+  async (heads) => {
+    const found = await opened.page.evaluate(async (count) => {
+      const { HeadPicker } = await import('/src/parts/head-picker.ts');
+      const picker = new HeadPicker(count);
+      const names = () =>
+        [...picker.element.querySelectorAll('label')].map((label) => label.textContent);
+      const checked = () => picker.element.querySelector('input:checked').value;
+      const entries = names();
+      picker.choice.set(count - 1);
+      const last = checked();
+      picker.setHeads(Math.max(1, count - 1));
+      return { entries, last, after: checked(), left: names().length };
+    }, heads);
+    expect(found.entries).toEqual([
+      ...Array.from({ length: heads }, (_, i) => `Head ${i + 1}`),
+      'Average',
+    ]);
+    expect(found.last).toBe(String(heads - 1));
+    expect(found.after).toBe('0');
+    expect(found.left).toBe(Math.max(1, heads - 1) + 1);
+  },
+);
 
-test.each(['light', 'dark'])('0.02 is pale, 1 is strong, and hidden is not 0: %s (F6)', async (scheme) => {
-  const found = await opened.page.evaluate(async (theme) => {
-    const { colourOf } = await import('/src/heatmap/palette.ts');
-    const { layOut, columnX, rowY } = await import('/src/heatmap/geometry.ts');
-    const { paintStill } = await import('/src/heatmap/painter.ts');
-    const scale = { kind: 'share', max: 1 };
-    const data = {
-      values: Float32Array.of(0, 0, 0.02, 1),
-      hidden: Uint8Array.of(0, 1, 0, 0),
-      rows: { labels: ['q'], role: 'query' },
-      columns: { labels: ['a', 'b', 'c', 'd'], role: 'key' },
-      scale,
-    };
-    const layout = layOut({ rows: 1, columns: 4, available: 200, rowLabelWidth: 10, columnLabelWidth: 10, square: true });
-    const canvas = Object.assign(document.createElement('canvas'), { width: layout.width, height: layout.height });
-    const context = canvas.getContext('2d');
-    paintStill(context, data, layout, theme);
-    // All pixels of a cell's middle third, without the number that is written there: its colours, counted.
-    const pixels = (column) => {
-      const image = context.getImageData(columnX(layout, column) + 2, rowY(layout, 0) + 2, layout.cellWidth - 5, 6).data;
-      return new Set(Array.from({ length: image.length / 4 }, (_, i) => image.slice(4 * i, 4 * i + 4).join(' '))).size;
-    };
-    return {
-      zero: colourOf(0, scale, theme),
-      faint: colourOf(0.02, scale, theme),
-      full: colourOf(1, scale, theme),
-      plain: pixels(0),
-      hatched: pixels(1),
-    };
-  }, scheme);
-  const far = (a, b) => Math.hypot(...a.map((channel, i) => channel - b[i]));
-  expect(far(found.zero, found.faint)).toBeLessThan(0.1 * far(found.zero, found.full));
-  expect(far(found.zero, found.full)).toBeGreaterThan(200);
-  expect(found.plain).toBe(1);
-  expect(found.hatched).toBeGreaterThan(1);
-});
+test.each(['light', 'dark'])(
+  '0.02 is pale, 1 is strong, and hidden is not 0: %s (F6)',
+  async (scheme) => {
+    const found = await opened.page.evaluate(async (theme) => {
+      const { colourOf } = await import('/src/heatmap/palette.ts');
+      const { layOut, columnX, rowY } = await import('/src/heatmap/geometry.ts');
+      const { paintStill } = await import('/src/heatmap/painter.ts');
+      const scale = { kind: 'share', max: 1 };
+      const data = {
+        values: Float32Array.of(0, 0, 0.02, 1),
+        hidden: Uint8Array.of(0, 1, 0, 0),
+        rows: { labels: ['q'], role: 'query' },
+        columns: { labels: ['a', 'b', 'c', 'd'], role: 'key' },
+        scale,
+      };
+      const layout = layOut({
+        rows: 1,
+        columns: 4,
+        available: 200,
+        rowLabelWidth: 10,
+        columnLabelWidth: 10,
+        square: true,
+      });
+      const canvas = Object.assign(document.createElement('canvas'), {
+        width: layout.width,
+        height: layout.height,
+      });
+      const context = canvas.getContext('2d');
+      paintStill(context, data, layout, theme);
+      // All pixels of a cell's middle third, without the number that is written there: its colours, counted.
+      const pixels = (column) => {
+        const image = context.getImageData(
+          columnX(layout, column) + 2,
+          rowY(layout, 0) + 2,
+          layout.cellWidth - 5,
+          6,
+        ).data;
+        return new Set(
+          Array.from({ length: image.length / 4 }, (_, i) =>
+            image.slice(4 * i, 4 * i + 4).join(' '),
+          ),
+        ).size;
+      };
+      return {
+        zero: colourOf(0, scale, theme),
+        faint: colourOf(0.02, scale, theme),
+        full: colourOf(1, scale, theme),
+        plain: pixels(0),
+        hatched: pixels(1),
+      };
+    }, scheme);
+    const far = (a, b) => Math.hypot(...a.map((channel, i) => channel - b[i]));
+    expect(far(found.zero, found.faint)).toBeLessThan(0.1 * far(found.zero, found.full));
+    expect(far(found.zero, found.full)).toBeGreaterThan(200);
+    expect(found.plain).toBe(1);
+    expect(found.hatched).toBeGreaterThan(1);
+  },
+);

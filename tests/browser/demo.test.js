@@ -46,7 +46,8 @@ async function visit({ server = isolated, ...options } = {}) {
   return opened;
 }
 
-const fact = (page, name) => page.locator('.facts dt', { hasText: name }).locator('xpath=following-sibling::dd[1]');
+const fact = (page, name) =>
+  page.locator('.facts dt', { hasText: name }).locator('xpath=following-sibling::dd[1]');
 
 describe('start', () => {
   test('an isolated page computes everything without a word on the console', async () => {
@@ -99,7 +100,11 @@ describe('maps', () => {
     const size = 4 * 4;
     const head = (h) => walk.encoder.weights.data.subarray(h * size, (h + 1) * size);
     const expected = [head(0), head(1), head(0).map((value, i) => (value + head(1)[i]) / 2)];
-    await expect(picker.locator('label').allTextContents()).resolves.toEqual(['Head 1', 'Head 2', 'Average']);
+    await expect(picker.locator('label').allTextContents()).resolves.toEqual([
+      'Head 1',
+      'Head 2',
+      'Average',
+    ]);
     for (const [choice, values] of expected.entries()) {
       await picker.locator('label').nth(choice).click();
       const texts = (await readByKeys(map, 4, 4)).flat();
@@ -165,9 +170,14 @@ describe('the reader’s own sentences', () => {
     const { tokens } = tokenize(text);
     expect(tokens).toEqual(expect.arrayContaining(['שלום', '👩‍👩‍👧', 'caf\u00e9', '[SEP]']));
     await type(page, 'Source sentence', text);
-    await page.waitForFunction((count) => document.querySelectorAll('.token-row:first-child .token').length === count, tokens.length + 1);
+    await page.waitForFunction(
+      (count) => document.querySelectorAll('.token-row:first-child .token').length === count,
+      tokens.length + 1,
+    );
     await expect(sourceTokens(page).allTextContents()).resolves.toEqual([...tokens, '<pad>']);
-    const label = await figure(page, 'attentions', 'query', 2).locator('.map-stage').getAttribute('aria-label');
+    const label = await figure(page, 'attentions', 'query', 2)
+      .locator('.map-stage')
+      .getAttribute('aria-label');
     expect(label).toContain(`3 rows, ${tokens.length + 1} columns`);
     expect(errorsIn(said)).toEqual([]);
   });
@@ -179,8 +189,14 @@ describe('the reader’s own sentences', () => {
       await type(page, 'Write a sentence', text);
       await type(page, 'Source sentence', text);
       const kept = Math.min(count, 64);
-      await page.waitForFunction((n) => document.querySelectorAll('.token-row:first-child .token').length === n + 1, kept);
-      await page.waitForFunction((n) => document.querySelector('.hero-maps .map-stage').ariaLabel.includes(`${n} rows`), kept);
+      await page.waitForFunction(
+        (n) => document.querySelectorAll('.token-row:first-child .token').length === n + 1,
+        kept,
+      );
+      await page.waitForFunction(
+        (n) => document.querySelector('.hero-maps .map-stage').ariaLabel.includes(`${n} rows`),
+        kept,
+      );
       if (count <= 64) {
         await expect(page.locator('.kept:visible').count()).resolves.toBe(0);
         continue;
@@ -189,7 +205,8 @@ describe('the reader’s own sentences', () => {
       await page.locator('.hero .kept', { hasText: told }).waitFor();
       await page.locator('.controls .kept', { hasText: told }).waitFor();
     }
-    for (const button of await page.locator('.table-toggle').all()) await button.evaluate((element) => element.click());
+    for (const button of await page.locator('.table-toggle').all())
+      await button.evaluate((element) => element.click());
     expect(await page.evaluate(() => document.querySelectorAll('*').length)).toBeLessThan(5000);
     expect(errorsIn(said)).toEqual([]);
   });
@@ -202,7 +219,9 @@ describe('the reader’s own sentences', () => {
     await page.getByText('Write at least one word into both').waitFor();
     expect(await page.locator('main').innerText()).not.toMatch(/\bNaN\b(?!\.)|Infinity|undefined/u);
     await type(page, 'Source sentence', 'again');
-    await page.waitForFunction(() => document.querySelectorAll('.token-row:first-child .token').length === 2);
+    await page.waitForFunction(
+      () => document.querySelectorAll('.token-row:first-child .token').length === 2,
+    );
     expect(errorsIn(said)).toEqual([]);
   });
 
@@ -213,17 +232,18 @@ describe('the reader’s own sentences', () => {
     // Every sentence that appears is noted; an early one after a later one would be stale.
     await page.evaluate(() => {
       window.seen = [];
-      new MutationObserver(() => window.seen.push(document.querySelector('.tokens .token')?.textContent)).observe(
-        document.querySelector('.tokens'),
-        { childList: true },
-      );
+      new MutationObserver(() =>
+        window.seen.push(document.querySelector('.tokens .token')?.textContent),
+      ).observe(document.querySelector('.tokens'), { childList: true });
     });
     const field = page.getByRole('textbox', { name: 'Source sentence' });
     for (let i = 1; i <= 8; i++) {
       await field.fill(`number${i} sentence`);
       await page.waitForTimeout(i % 2 === 0 ? 150 : 10);
     }
-    await page.waitForFunction(() => document.querySelector('.tokens .token').textContent === 'number8');
+    await page.waitForFunction(
+      () => document.querySelector('.tokens .token').textContent === 'number8',
+    );
     await page.waitForTimeout(500);
     const seen = await page.evaluate(() => window.seen);
     expect(seen.at(-1)).toBe('number8');
@@ -232,7 +252,9 @@ describe('the reader’s own sentences', () => {
     if (await cancel.isVisible()) await cancel.click();
     await page.locator('.stress-report', { hasText: /Stopped after|Done in/u }).waitFor();
     await page.getByRole('button', { name: 'Back to the article' }).click();
-    await page.waitForFunction(() => document.querySelector('.tokens .token').textContent === 'You');
+    await page.waitForFunction(
+      () => document.querySelector('.tokens .token').textContent === 'You',
+    );
     expect(errorsIn(said)).toEqual([]);
   });
 });
@@ -265,15 +287,29 @@ describe('languages, colours, sizes', () => {
     await page.locator('#keras .table-toggle').first().click();
     await page.evaluate(axe);
     const { violations } = await page.evaluate(() => globalThis.axe.run());
-    const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-    expect(serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(' ')}`)).toEqual([]);
+    const serious = violations.filter(
+      ({ impact }) => impact === 'serious' || impact === 'critical',
+    );
+    expect(
+      serious.map(
+        ({ id, nodes }) =>
+          `${id}: ${nodes
+            .map(({ html }) => html)
+            .slice(0, 3)
+            .join(' ')}`,
+      ),
+    ).toEqual([]);
   });
 
-  test.each(['en-US', 'zh-CN'])('360 pixels wide, nothing makes the page scroll sideways: %s', async (locale) => {
-    const { page } = await visit({ viewport: { width: 360, height: 740 }, locale });
-    for (const toggle of await page.locator('.table-toggle').all()) await toggle.evaluate((element) => element.click());
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
-  });
+  test.each(['en-US', 'zh-CN'])(
+    '360 pixels wide, nothing makes the page scroll sideways: %s',
+    async (locale) => {
+      const { page } = await visit({ viewport: { width: 360, height: 740 }, locale });
+      for (const toggle of await page.locator('.table-toggle').all())
+        await toggle.evaluate((element) => element.click());
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+    },
+  );
 
   test('the switch of colours is kept, and less motion is honoured', async () => {
     const { page } = await visit({ colorScheme: 'light', reducedMotion: 'reduce' });
@@ -283,7 +319,10 @@ describe('languages, colours, sizes', () => {
     expect(await page.locator('html').getAttribute('data-theme')).toBe('dark');
     const motion = await page.evaluate(() => {
       const pulse = document.querySelector('.pulse');
-      return [getComputedStyle(pulse).animationName, getComputedStyle(document.documentElement).scrollBehavior];
+      return [
+        getComputedStyle(pulse).animationName,
+        getComputedStyle(document.documentElement).scrollBehavior,
+      ];
     });
     expect(motion).toEqual(['none', 'auto']);
   });

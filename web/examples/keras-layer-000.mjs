@@ -12,7 +12,9 @@ const engine = await createEngine();
 
 heading('Document 000: the Keras layer, call(v, k, q), no mask');
 engineLine(engine);
-say('Its four Dense layers go into the layer as get_weights() returns them: loadKeras([wq, bq, wk, bk, wv, bv, w, b]).');
+say(
+  'Its four Dense layers go into the layer as get_weights() returns them: loadKeras([wq, bq, wk, bk, wv, bv, w, b]).',
+);
 
 for (const name of ['000_self', '000_cross']) {
   const stored = caseNamed(fixture, name);
@@ -25,6 +27,8 @@ for (const name of ['000_self', '000_cross']) {
     rows.flatMap((_, i) => Array.from(output.data.subarray(i * E, i * E + 6))),
     rows,
   );
-  say(`largest difference to TensorFlow ${fixture.versions.tensorflow}: ${difference.toExponential(1)}`);
+  say(
+    `largest difference to TensorFlow ${fixture.versions.tensorflow}: ${difference.toExponential(1)}`,
+  );
 }
 engine.dispose();

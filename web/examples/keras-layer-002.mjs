@@ -24,11 +24,15 @@ for (const name of ['002_no_mask', '002_padding', '002_look_ahead', '002_fully_h
     Array.from({ length: L }, (_, i) => `query ${i}`),
     Array.from({ length: S }, (_, j) => `key ${j}`),
   );
-  say(`largest difference to TensorFlow ${fixture.versions.tensorflow}: ${difference.toExponential(1)}`);
+  say(
+    `largest difference to TensorFlow ${fixture.versions.tensorflow}: ${difference.toExponential(1)}`,
+  );
 }
 
 heading('The same mask, by selection');
-say('Adding −1e9 hides a key by arithmetic. A mask of headwise selects: true = may be attended to, so 1 − mask of Keras.');
+say(
+  'Adding −1e9 hides a key by arithmetic. A mask of headwise selects: true = may be attended to, so 1 − mask of Keras.',
+);
 const stored = caseNamed(fixture, '002_look_ahead');
 const { q, k, v, mask } = stored.inputs;
 const { embedDim, numHeads } = stored.config;
@@ -38,6 +42,8 @@ const keep = { data: Uint8Array.from(decode(mask).data, (hide) => 1 - hide), sha
 const selected = await layer.forward(decode(q), decode(k), decode(v), { mask: keep });
 const difference = largestDifference(selected.output.data, decode(stored.outputs.output).data);
 say(`002_look_ahead with mask instead of bias: largest difference ${difference.toExponential(1)}`);
-say('They part only where every key is hidden: adding gives the mean of all values, selecting gives zeros.');
+say(
+  'They part only where every key is hidden: adding gives the mean of all values, selecting gives zeros.',
+);
 layer.dispose();
 engine.dispose();

@@ -19,15 +19,27 @@ const words = run.source.tokens;
 heading('Document 001: multi-head attention step by step');
 engineLine(engine);
 say(`source: ${words.join(' ')}    target: ${run.target.tokens.join(' ')}`);
-say(`embedding size ${SIZES.embedding}, heads ${SIZES.heads}, query size ${SIZES.embedding} / ${SIZES.heads} = ${SIZES.query}`);
+say(
+  `embedding size ${SIZES.embedding}, heads ${SIZES.heads}, query size ${SIZES.embedding} / ${SIZES.heads} = ${SIZES.query}`,
+);
 
 heading('1. Embedding and position encoding');
 matrix(`embedding ${shapeText(run.source.embedding.shape)}`, run.source.embedding.data, words, E);
 matrix(`position ${shapeText(run.source.position.shape)}`, run.source.position.data, words, E);
-matrix(`their sum, the input ${shapeText(run.source.input.shape)}`, run.source.input.data, words, E);
+matrix(
+  `their sum, the input ${shapeText(run.source.input.shape)}`,
+  run.source.input.data,
+  words,
+  E,
+);
 
 heading('2. Three linear layers');
-matrix(`weights of the query layer ${shapeText(encoder.kernels.query.shape)}`, encoder.kernels.query.data, E, E);
+matrix(
+  `weights of the query layer ${shapeText(encoder.kernels.query.shape)}`,
+  encoder.kernels.query.data,
+  E,
+  E,
+);
 matrix(`Q ${shapeText(encoder.q.shape)}`, encoder.q.data, words, E);
 matrix(`K ${shapeText(encoder.k.shape)}`, encoder.k.data, words, E);
 matrix(`V ${shapeText(encoder.v.shape)}`, encoder.v.data, words, E);
@@ -45,7 +57,12 @@ for (let head = 0; head < SIZES.heads; head++) {
   matrix(`head ${head + 1}: Q·Kᵀ`, headOf(encoder.products, head), words, words);
   matrix(`head ${head + 1}: padding hidden`, headOf(encoder.masked, head), words, words);
   matrix(`head ${head + 1}: divided by √3`, headOf(encoder.scaled, head), words, words);
-  matrix(`head ${head + 1}: softmax, each row sums to 1`, headOf(encoder.weights, head), words, words);
+  matrix(
+    `head ${head + 1}: softmax, each row sums to 1`,
+    headOf(encoder.weights, head),
+    words,
+    words,
+  );
   matrix(`head ${head + 1}: weights · V`, headOf(encoder.headOutputs, head), words, D);
 }
 
@@ -63,7 +80,12 @@ for (const [title, steps] of [
   ['encoder–decoder attention: queries from the target, keys and values from the source', cross],
 ]) {
   for (let head = 0; head < SIZES.heads; head++) {
-    matrix(`${title}: head ${head + 1}`, headOf(steps.weights, head), steps.queries.tokens, steps.keys.tokens);
+    matrix(
+      `${title}: head ${head + 1}`,
+      headOf(steps.weights, head),
+      steps.queries.tokens,
+      steps.keys.tokens,
+    );
   }
 }
 engine.dispose();

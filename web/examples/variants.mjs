@@ -21,7 +21,9 @@ for (const [option, values] of Object.entries(CHOICES)) {
     matrix(`${option} '${value}': head 1`, headOf(run.weights, 0), run.tokens, run.tokens);
     say(`kernels: ${kernels}; ${run.parameters} numbers in all`);
     const difference = largestDifference(run.output.data, plain.output.data);
-    say(`output ${shapeText(run.output.shape)}, largest difference to the plain layer: ${difference.toFixed(3)}`);
+    say(
+      `output ${shapeText(run.output.shape)}, largest difference to the plain layer: ${difference.toFixed(3)}`,
+    );
   }
 }
 engine.dispose();

@@ -15,7 +15,9 @@ export function chromiumPath() {
       // The next name, then.
     }
   }
-  throw new Error(`no Chromium: none of ${NAMES.join(', ')} is on PATH; name one with HEADWISE_CHROMIUM`);
+  throw new Error(
+    `no Chromium: none of ${NAMES.join(', ')} is on PATH; name one with HEADWISE_CHROMIUM`,
+  );
 }
 
 /** A headless Chromium with a profile of its own; `args` are further switches. Close it with `close()`. */
@@ -40,16 +42,24 @@ export function launchChromium({ args = [] } = {}) {
  * { type, text } of console messages, uncaught errors (type 'pageerror') and failed requests (type 'requestfailed').
  */
 export async function openPage(browser, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-US', ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    locale: 'en-US',
+    ...options,
+  });
   const page = await context.newPage();
   const said = [];
   page.on('console', (message) => said.push({ type: message.type(), text: message.text() }));
   page.on('pageerror', (error) => said.push({ type: 'pageerror', text: String(error) }));
-  page.on('requestfailed', (request) => said.push({ type: 'requestfailed', text: `${request.url()} ${request.failure()?.errorText}` }));
+  page.on('requestfailed', (request) =>
+    said.push({ type: 'requestfailed', text: `${request.url()} ${request.failure()?.errorText}` }),
+  );
   return { page, said, close: () => context.close() };
 }
 
 /** Those messages that a reader's console would show in red. */
 export function errorsIn(said) {
-  return said.filter(({ type }) => type === 'error' || type === 'pageerror' || type === 'requestfailed');
+  return said.filter(
+    ({ type }) => type === 'error' || type === 'pageerror' || type === 'requestfailed',
+  );
 }

@@ -15,7 +15,8 @@ function startVite(args) {
   delete env.NODE_OPTIONS; // Jest's own flags are not the child's
   const child = spawn(process.execPath, [vite, ...args], { cwd: demo, env });
   let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => (output += chunk));
   return { child, output: () => output };
 }
 
@@ -23,7 +24,9 @@ function startVite(args) {
 export async function buildDemo() {
   const folder = await mkdtemp(join(tmpdir(), 'headwise-demo-'));
   const { child, output } = startVite(['build', '--outDir', folder, '--logLevel', 'warn']);
-  const status = await new Promise((resolve, reject) => child.on('error', reject).on('close', resolve));
+  const status = await new Promise((resolve, reject) =>
+    child.on('error', reject).on('close', resolve),
+  );
   if (status !== 0) throw new Error(`the demo did not build (${status})\n${output()}`);
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }
@@ -65,7 +68,10 @@ export async function settled(page) {
 
 /** The figure in a section whose title begins with a text. */
 export function figure(page, section, title, index = 0) {
-  return page.locator(`#${section} figure.map`).filter({ has: page.locator('.map-title', { hasText: title }) }).nth(index);
+  return page
+    .locator(`#${section} figure.map`)
+    .filter({ has: page.locator('.map-title', { hasText: title }) })
+    .nth(index);
 }
 
 /** What the keys read out of a map, cell by cell: an array of rows of texts. */

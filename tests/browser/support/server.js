@@ -43,7 +43,12 @@ export async function serve(mounts, { isolated = true, pages = {}, headers = {} 
     try {
       const file = join(mounts[prefix], below);
       const bytes = await readFile(file);
-      response.writeHead(200, { 'Content-Type': TYPES[extname(file)] ?? 'application/octet-stream', ...common }).end(bytes);
+      response
+        .writeHead(200, {
+          'Content-Type': TYPES[extname(file)] ?? 'application/octet-stream',
+          ...common,
+        })
+        .end(bytes);
     } catch {
       response.writeHead(404, common).end();
     }

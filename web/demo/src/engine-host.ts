@@ -4,9 +4,7 @@ import type { Timing } from '../../examples/lib/clock.mjs';
 import { createSignal } from './signal.ts';
 
 export type EngineState =
-  | { kind: 'starting' }
-  | { kind: 'ready'; engine: Engine }
-  | { kind: 'failed'; reason: string };
+  { kind: 'starting' } | { kind: 'ready'; engine: Engine } | { kind: 'failed'; reason: string };
 
 export const engineState = createSignal<EngineState>({ kind: 'starting' });
 

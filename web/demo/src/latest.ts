@@ -20,7 +20,8 @@ export class Latest {
     this.#controller = controller;
     try {
       const value = await work(controller.signal);
-      if (this.#controller !== controller) return controller.signal.aborted ? this.#ended(controller) : { kind: 'stale' };
+      if (this.#controller !== controller)
+        return controller.signal.aborted ? this.#ended(controller) : { kind: 'stale' };
       return { kind: 'done', value };
     } catch (error) {
       if (controller.signal.aborted) return this.#ended(controller);

@@ -2,6 +2,7 @@
 // they come. Start reading at sections/walkthrough.ts.
 import './style/base.css';
 import './style/layout.css';
+import './style/sections.css';
 import './style/figures.css';
 import { h } from './dom.ts';
 import { label, language, say, t, toggleLanguage } from './i18n/index.ts';
@@ -30,16 +31,29 @@ function topBar(): HTMLElement {
     languageButton.lang = now === 'zh' ? 'en' : 'zh-Hans';
     languageButton.setAttribute('aria-label', t().switchLanguage);
   });
-  const themeButton = h('button.quiet.theme-toggle', { type: 'button', onclick: toggleTheme }, h('span', { 'aria-hidden': 'true' }));
+  const themeButton = h(
+    'button.quiet.theme-toggle',
+    { type: 'button', onclick: toggleTheme },
+    h('span', { 'aria-hidden': 'true' }),
+  );
   const name = () => {
-    themeButton.setAttribute('aria-label', theme.get() === 'dark' ? t().themeToLight : t().themeToDark);
+    themeButton.setAttribute(
+      'aria-label',
+      theme.get() === 'dark' ? t().themeToLight : t().themeToDark,
+    );
     themeButton.title = themeButton.getAttribute('aria-label') ?? '';
   };
   theme.watch(name);
   language.watch(name);
   const links = SECTIONS.map(([id, key]) => say(h('a', { href: `#${id}` }), (s) => s[key].nav));
   const nav = label(h('nav', {}, ...links), 'aria-label', (s) => s.contents);
-  return h('header.top', {}, h('a.mark', { href: '#heads' }, 'headwise'), nav, h('div.switches', {}, languageButton, themeButton));
+  return h(
+    'header.top',
+    {},
+    h('a.mark', { href: '#heads' }, 'headwise'),
+    nav,
+    h('div.switches', {}, languageButton, themeButton),
+  );
 }
 
 function failure(): HTMLElement {
@@ -49,7 +63,10 @@ function failure(): HTMLElement {
     { role: 'alert', hidden: true },
     say(h('h2'), (s) => s.status.failedTitle),
     reason,
-    button((s) => s.status.retry, () => void startEngine()),
+    button(
+      (s) => s.status.retry,
+      () => void startEngine(),
+    ),
   );
   engineState.watch((state) => {
     element.hidden = state.kind !== 'failed';
@@ -61,7 +78,21 @@ function failure(): HTMLElement {
 document.getElementById('page')?.replaceWith(
   say(h('a.skip', { href: '#heads' }), (s) => s.skip),
   topBar(),
-  h('main', {}, failure(), introSection(), walkSection(), kindsSection(), kerasSection(), variantsSection(), engineSection()),
-  h('footer', {}, say(h('p'), (s) => s.footer)),
+  h(
+    'main',
+    {},
+    failure(),
+    introSection(),
+    walkSection(),
+    kindsSection(),
+    kerasSection(),
+    variantsSection(),
+    engineSection(),
+  ),
+  h(
+    'footer',
+    {},
+    say(h('p'), (s) => s.footer),
+  ),
 );
 void startEngine();

@@ -24,7 +24,8 @@ export const ownScale = createSignal(false);
 /** One of several pickers that all show and change the shared choice. */
 export function walkHeadPicker(withAverage: boolean): HTMLElement {
   const picker = new HeadPicker(SIZES.heads, withAverage);
-  const pull = () => picker.choice.set(withAverage && walkAverage.get() ? 'average' : walkHead.get());
+  const pull = () =>
+    picker.choice.set(withAverage && walkAverage.get() ? 'average' : walkHead.get());
   walkHead.watch(pull);
   walkAverage.watch(pull);
   picker.choice.watch((choice) => {

@@ -8,9 +8,12 @@ function columnsOf(text) {
   let columns = 0;
   for (const letter of text) {
     if (/\p{Mark}|\u200d|\ufe0f/u.test(letter)) continue;
-    columns += /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|\p{Extended_Pictographic}/u.test(letter)
-      ? 2
-      : 1;
+    columns +=
+      /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|\p{Extended_Pictographic}/u.test(
+        letter,
+      )
+        ? 2
+        : 1;
   }
   return columns;
 }

@@ -40,7 +40,7 @@ function* wordsOf(run) {
     yield run;
     return;
   }
-  for (let start = 0; start < run.length; ) {
+  for (let start = 0; start < run.length;) {
     let end = Math.min(start + PIECE, run.length);
     // Not between the halves of a surrogate pair.
     if (end < run.length && (run.charCodeAt(end) & 0xfc00) === 0xdc00) end++;

@@ -169,7 +169,8 @@ async function takeApart(engine, parts) {
 
 /** @template T @param {T | undefined | null} value @returns {T} what was asked for by an option, and so is there */
 function given(value) {
-  if (value === undefined || value === null) throw new Error('the core left out what was asked for');
+  if (value === undefined || value === null)
+    throw new Error('the core left out what was asked for');
   return value;
 }
 

@@ -90,7 +90,8 @@ export async function runVariant(engine, text, variant, options = {}) {
     for (const [name, part] of Object.entries(held)) {
       if (!part) continue;
       kernels.push({ name, shape: part.kernel.shape });
-      parameters += part.kernel.data.length + ('bias' in part && part.bias ? part.bias.data.length : 0);
+      parameters +=
+        part.kernel.data.length + ('bias' in part && part.bias ? part.bias.data.length : 0);
     }
     return { variant, tokens, total, weights, output, kernels, parameters, timings: clock.timings };
   } finally {

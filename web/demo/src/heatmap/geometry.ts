@@ -31,19 +31,32 @@ export interface Request {
 
 const MAX_CELL = 62;
 const FLAT_CELL = 34;
+const MIN_FLAT = 7;
+/** Height that matrices other than squares are kept to, as far as MIN_FLAT allows. */
+const TALLEST = 480;
 const LABEL_LINE = 15;
 const GAP = 8;
 /** Between groups of columns. */
 export const GROUP_GAP = 8;
 
 export function layOut(request: Request): Layout {
-  const { rows, columns, available, rowLabelWidth, columnLabelWidth, square, groupGaps = 0 } = request;
+  const {
+    rows,
+    columns,
+    available,
+    rowLabelWidth,
+    columnLabelWidth,
+    square,
+    groupGaps = 0,
+  } = request;
   const left = Math.ceil(rowLabelWidth) + GAP;
   const room = Math.max(0, available - left - 1 - groupGaps * GROUP_GAP);
   const fitting = columns > 0 ? room / columns : MAX_CELL;
   // Whole pixels keep the squares crisp; below 6 pixels that would waste too much of the width.
   const cellWidth = Math.min(MAX_CELL, fitting >= 6 ? Math.floor(fitting) : fitting);
-  const cellHeight = square ? Math.min(cellWidth, 46) : Math.min(cellWidth, FLAT_CELL);
+  // A long sentence's vectors would make a tower; they get flatter instead.
+  const flat = Math.min(FLAT_CELL, Math.max(MIN_FLAT, TALLEST / Math.max(1, rows)));
+  const cellHeight = Math.min(cellWidth, square ? 46 : flat);
   const upright = columnLabelWidth > cellWidth - 4;
   const top = (upright ? Math.ceil(columnLabelWidth) : LABEL_LINE) + GAP;
   return {
@@ -61,7 +74,9 @@ export function layOut(request: Request): Layout {
 
 /** Left edge of a column. */
 export function columnX(layout: Layout, column: number, group: number | undefined): number {
-  return layout.left + column * layout.cellWidth + (group ? Math.floor(column / group) * GROUP_GAP : 0);
+  return (
+    layout.left + column * layout.cellWidth + (group ? Math.floor(column / group) * GROUP_GAP : 0)
+  );
 }
 
 /** Top edge of a row. */

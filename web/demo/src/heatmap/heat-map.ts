@@ -25,7 +25,8 @@ function widest(labels: string[]): number {
   if (!measuring) return 40;
   measuring.font = LABEL_FONT;
   let width = 0;
-  for (const text of labels) width = Math.max(width, measuring.measureText(shorten(text, 12)).width);
+  for (const text of labels)
+    width = Math.max(width, measuring.measureText(shorten(text, 12)).width);
   width = Math.min(LABEL_MAX, width);
   measured.set(labels, width);
   return width;
@@ -43,7 +44,8 @@ export interface HeatMapOptions {
 /** Maps out of sight are not drawn before they come near: of thirty maps of 64 × 64, two or three cost anything. */
 const nearby = new IntersectionObserver(
   (entries) => {
-    for (const { target, isIntersecting } of entries) byElement.get(target)?.comesNear(isIntersecting);
+    for (const { target, isIntersecting } of entries)
+      byElement.get(target)?.comesNear(isIntersecting);
   },
   { rootMargin: '300px' },
 );
@@ -208,12 +210,17 @@ export class HeatMap {
       const { row, column } = this.#cell ?? { row: -1, column: -1 };
       const first = this.#cell === null;
       let next: { row: number; column: number } | null;
-      if (event.key === 'ArrowRight') next = first ? { row: 0, column: 0 } : { row, column: Math.min(lastColumn, column + 1) };
-      else if (event.key === 'ArrowLeft') next = first ? { row: 0, column: 0 } : { row, column: Math.max(0, column - 1) };
-      else if (event.key === 'ArrowDown') next = first ? { row: 0, column: 0 } : { row: Math.min(lastRow, row + 1), column };
-      else if (event.key === 'ArrowUp') next = first ? { row: 0, column: 0 } : { row: Math.max(0, row - 1), column };
+      if (event.key === 'ArrowRight')
+        next = first ? { row: 0, column: 0 } : { row, column: Math.min(lastColumn, column + 1) };
+      else if (event.key === 'ArrowLeft')
+        next = first ? { row: 0, column: 0 } : { row, column: Math.max(0, column - 1) };
+      else if (event.key === 'ArrowDown')
+        next = first ? { row: 0, column: 0 } : { row: Math.min(lastRow, row + 1), column };
+      else if (event.key === 'ArrowUp')
+        next = first ? { row: 0, column: 0 } : { row: Math.max(0, row - 1), column };
       else if (event.key === 'Home') next = { row: event.ctrlKey || first ? 0 : row, column: 0 };
-      else if (event.key === 'End') next = { row: event.ctrlKey ? lastRow : Math.max(0, row), column: lastColumn };
+      else if (event.key === 'End')
+        next = { row: event.ctrlKey ? lastRow : Math.max(0, row), column: lastColumn };
       else if (event.key === 'Escape') next = null;
       else return;
       event.preventDefault();
@@ -286,7 +293,8 @@ export class HeatMap {
       rows.add(this.#cell.row);
       columns.add(this.#cell.column);
     }
-    const within = (indices: Set<number>, count: number) => new Set([...indices].filter((index) => index < count));
+    const within = (indices: Set<number>, count: number) =>
+      new Set([...indices].filter((index) => index < count));
     paintMoving(context, data, layout, theme.get(), {
       cell: this.#cell,
       rows: within(rows, data.rows.labels.length),

@@ -12,7 +12,9 @@ export interface Legend {
 
 /** Short numbers for the ends: 1, 0.25, −2.31. */
 function endText(value: number): string {
-  return Number.isInteger(value) ? String(value).replace('-', '−') : valueText(value).replace(/0+$/u, '').replace(/\.$/u, '');
+  return Number.isInteger(value)
+    ? String(value).replace('-', '−')
+    : valueText(value).replace(/0+$/u, '').replace(/\.$/u, '');
 }
 
 export function createLegend(): Legend {
@@ -20,8 +22,18 @@ export function createLegend(): Legend {
   const middle = h('span');
   const high = h('span');
   const bar = h('span.legend-bar', { 'aria-hidden': 'true' });
-  const hidden = h('span.legend-hidden', {}, h('span.legend-hatch', { 'aria-hidden': 'true' }), say(h('span'), (s) => s.map.legendHidden));
-  const element = h('div.legend', { role: 'group' }, h('div.legend-scale', {}, bar, h('div.legend-ends', {}, low, middle, high)), hidden);
+  const hidden = h(
+    'span.legend-hidden',
+    {},
+    h('span.legend-hatch', { 'aria-hidden': 'true' }),
+    say(h('span'), (s) => s.map.legendHidden),
+  );
+  const element = h(
+    'div.legend',
+    { role: 'group' },
+    h('div.legend-scale', {}, bar, h('div.legend-ends', {}, low, middle, high)),
+    hidden,
+  );
   label(element, 'aria-label', (s) => s.map.legend);
   let current: ColourScale = { kind: 'share', max: 1 };
   const colour = () => {

@@ -10,7 +10,10 @@ export interface TokenPlace {
 export const pointedTokens = createSignal<readonly TokenPlace[]>([]);
 
 /** Indices of one axis that are pointed at, here or elsewhere. */
-export function pointedIndices(places: readonly TokenPlace[], sequence: string | undefined): Set<number> {
+export function pointedIndices(
+  places: readonly TokenPlace[],
+  sequence: string | undefined,
+): Set<number> {
   const found = new Set<number>();
   if (sequence === undefined) return found;
   for (const place of places) if (place.sequence === sequence) found.add(place.index);

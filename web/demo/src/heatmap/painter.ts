@@ -7,7 +7,8 @@ import { colourOf, inkOn, paletteOf } from './palette.ts';
 type Context = CanvasRenderingContext2D;
 
 /** The page's own font; a canvas does not inherit it. */
-export const FONT = 'ui-sans-serif, system-ui, "Segoe UI", "PingFang SC", "Noto Sans CJK SC", "Microsoft YaHei", sans-serif';
+export const FONT =
+  'ui-sans-serif, system-ui, "Segoe UI", "PingFang SC", "Noto Sans CJK SC", "Microsoft YaHei", sans-serif';
 export const LABEL_FONT = `12px ${FONT}`;
 const NUMBER_FONT = `11px ${FONT}`;
 /** Labels that are stacked when they stand upright, and the height of a character in the stack. */
@@ -24,7 +25,9 @@ export function shorten(text: string, limit: number): string {
   segmenter ??= 'Segmenter' in Intl ? new Intl.Segmenter() : null;
   // One character may be many code units long, but not so many that the whole of a huge token need be looked at.
   const head = text.slice(0, limit * 16);
-  const characters = segmenter ? Array.from(segmenter.segment(head), (part) => part.segment) : Array.from(head);
+  const characters = segmenter
+    ? Array.from(segmenter.segment(head), (part) => part.segment)
+    : Array.from(head);
   if (characters.length <= limit && head.length === text.length) return text;
   return `${characters.slice(0, limit - 1).join('')}…`;
 }
@@ -44,7 +47,14 @@ function hatch(context: Context, x: number, y: number, width: number, height: nu
   context.restore();
 }
 
-function drawLabels(context: Context, axis: Axis, layout: Layout, across: boolean, theme: Theme, only?: Set<number>): void {
+function drawLabels(
+  context: Context,
+  axis: Axis,
+  layout: Layout,
+  across: boolean,
+  theme: Theme,
+  only?: Set<number>,
+): void {
   const palette = paletteOf(theme);
   const step = across ? layout.columnStep : layout.rowStep;
   context.font = only ? `600 ${LABEL_FONT}` : LABEL_FONT;
@@ -56,7 +66,12 @@ function drawLabels(context: Context, axis: Axis, layout: Layout, across: boolea
     if (!across) {
       context.textAlign = 'right';
       context.textBaseline = 'middle';
-      context.fillText(short, layout.left - 8, rowY(layout, index) + layout.cellHeight / 2, layout.left - 8);
+      context.fillText(
+        short,
+        layout.left - 8,
+        rowY(layout, index) + layout.cellHeight / 2,
+        layout.left - 8,
+      );
       return;
     }
     const x = columnX(layout, index, axis.group) + layout.cellWidth / 2;
@@ -72,7 +87,11 @@ function drawLabels(context: Context, axis: Axis, layout: Layout, across: boolea
       context.textAlign = 'center';
       context.textBaseline = 'alphabetic';
       characters.forEach((character, place) => {
-        context.fillText(character, x, layout.top - 8 - (characters.length - 1 - place) * STACK_LINE);
+        context.fillText(
+          character,
+          x,
+          layout.top - 8 - (characters.length - 1 - place) * STACK_LINE,
+        );
       });
       return;
     }
@@ -116,7 +135,11 @@ export function paintStill(context: Context, data: MapData, layout: Layout, them
       context.fillRect(x, y, cellWidth - gap, cellHeight - gap);
       if (numbers) {
         context.fillStyle = inkOn(colour);
-        context.fillText(shortText(value), x + (cellWidth - gap) / 2, y + (cellHeight - gap) / 2 + 0.5);
+        context.fillText(
+          shortText(value),
+          x + (cellWidth - gap) / 2,
+          y + (cellHeight - gap) / 2 + 0.5,
+        );
       }
     }
   }
@@ -139,7 +162,13 @@ export interface Moving {
 }
 
 /** What follows the pointer, drawn over the still picture. */
-export function paintMoving(context: Context, data: MapData, layout: Layout, theme: Theme, moving: Moving): void {
+export function paintMoving(
+  context: Context,
+  data: MapData,
+  layout: Layout,
+  theme: Theme,
+  moving: Moving,
+): void {
   const palette = paletteOf(theme);
   const rows = data.rows.labels.length;
   const columns = data.columns.labels.length;
@@ -149,7 +178,12 @@ export function paintMoving(context: Context, data: MapData, layout: Layout, the
     context.fillRect(0, rowY(layout, row), layout.left - 4, layout.cellHeight);
   }
   for (const column of moving.columns) {
-    context.fillRect(columnX(layout, column, data.columns.group), 0, layout.cellWidth - 1, layout.top - 4);
+    context.fillRect(
+      columnX(layout, column, data.columns.group),
+      0,
+      layout.cellWidth - 1,
+      layout.top - 4,
+    );
   }
   drawLabels(context, data.rows, { ...layout, rowStep: 1 }, false, theme, moving.rows);
   drawLabels(context, data.columns, { ...layout, columnStep: 1 }, true, theme, moving.columns);

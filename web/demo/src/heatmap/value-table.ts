@@ -61,17 +61,43 @@ export class ValueTable {
       }
       body.append(line);
     }
-    const table = h('table', {}, h('caption', {}, s.map.tableCaption(this.#title)), h('thead', {}, head), body);
-    const scroll = h('div.table-scroll', { tabindex: 0, role: 'region', 'aria-label': s.map.tableCaption(this.#title) }, table);
+    const table = h(
+      'table',
+      {},
+      h('caption', {}, s.map.tableCaption(this.#title)),
+      h('thead', {}, head),
+      body,
+    );
+    const scroll = h(
+      'div.table-scroll',
+      { tabindex: 0, role: 'region', 'aria-label': s.map.tableCaption(this.#title) },
+      table,
+    );
     this.element.replaceChildren(scroll);
     if (rows > PAGE) {
       this.element.append(
-        this.#pager(s.map.rows, s.map.earlierRows, s.map.laterRows, this.#row, lastRow, rows, (start) => (this.#row = start)),
+        this.#pager(
+          s.map.rows,
+          s.map.earlierRows,
+          s.map.laterRows,
+          this.#row,
+          lastRow,
+          rows,
+          (start) => (this.#row = start),
+        ),
       );
     }
     if (columns > PAGE) {
       this.element.append(
-        this.#pager(s.map.columns, s.map.earlierColumns, s.map.laterColumns, this.#column, lastColumn, columns, (start) => (this.#column = start)),
+        this.#pager(
+          s.map.columns,
+          s.map.earlierColumns,
+          s.map.laterColumns,
+          this.#column,
+          lastColumn,
+          columns,
+          (start) => (this.#column = start),
+        ),
       );
     }
   }
@@ -96,9 +122,14 @@ export class ValueTable {
             move(to);
             this.#render();
             // The button that was pressed is gone with the old page; its successor takes the focus.
-            const again = [...this.element.querySelectorAll('button')].find((b) => b.textContent === text);
+            const again = [...this.element.querySelectorAll('button')].find(
+              (b) => b.textContent === text,
+            );
             if (again && !again.disabled) again.focus({ preventScroll: true });
-            else this.element.querySelector<HTMLElement>('.table-scroll')?.focus({ preventScroll: true });
+            else
+              this.element
+                .querySelector<HTMLElement>('.table-scroll')
+                ?.focus({ preventScroll: true });
           },
         },
         text,

@@ -31,14 +31,17 @@ export const en = {
     nav: 'Step by step',
     title: 'Step by step: “You are welcome” becomes “De nada”',
     source: 'After the article 《真的有被Transformer多头注意力惊艳到…》 (document 001)',
-    intro: 'We follow one sample of a translation model through one attention layer, with the article’s own sizes: 6 numbers for each word (the embedding size), 2 heads, and therefore 6 ÷ 2 = 3 numbers for each word and head (the query size).',
-    untrained: 'The weights are start weights: drawn from a seed, not trained. Steps and shapes are those of a real Transformer; what the heads look at is chance, until training gives it a meaning.',
+    intro:
+      'We follow one sample of a translation model through one attention layer, with the article’s own sizes: 6 numbers for each word (the embedding size), 2 heads, and therefore 6 ÷ 2 = 3 numbers for each word and head (the query size).',
+    untrained:
+      'The weights are start weights: drawn from a seed, not trained. Steps and shapes are those of a real Transformer; what the heads look at is chance, until training gives it a meaning.',
     sourceLabel: 'Source sentence',
     targetLabel: 'Target sentence',
     reset: 'Back to the article’s sentences',
     redraw: 'Draw other weights',
     seed: (seed: number) => `seed ${seed}`,
-    empty: 'Write at least one word into both sentences; until then the maps below show the last sample.',
+    empty:
+      'Write at least one word into both sentences; until then the maps below show the last sample.',
     steps: {
       tokens: {
         title: 'Words become tokens',
@@ -112,7 +115,8 @@ export const en = {
   kinds: {
     nav: 'Three attentions',
     title: 'Three attentions, one mechanism',
-    intro: 'A Transformer uses attention in three places. The computation is always the one above. What differs is where queries and keys come from, and what is hidden.',
+    intro:
+      'A Transformer uses attention in three places. The computation is always the one above. What differs is where queries and keys come from, and what is hidden.',
     encoder: {
       title: 'Encoder self-attention',
       text: 'The source looks at itself. Hidden: the padding of the source.',
@@ -131,7 +135,8 @@ export const en = {
   keras: {
     nav: 'Keras layers',
     title: 'The articles’ Keras layers, number for number',
-    intro: 'Two of the articles end in a Keras layer. Both were run once in real TensorFlow with fixed seeds, and weights, inputs and results were stored. Here the same weights are loaded into headwise, and the layer is computed anew.',
+    intro:
+      'Two of the articles end in a Keras layer. Both were run once in real TensorFlow with fixed seeds, and weights, inputs and results were stored. Here the same weights are loaded into headwise, and the layer is computed anew.',
     versions: (versions: string) => `Stored numbers: ${versions}.`,
     choose: 'Case',
     document000: {
@@ -164,7 +169,8 @@ export const en = {
     nav: 'Variants',
     title: 'Variants',
     source: 'After the article 《多头注意力机制是如何实现的？》 (document 002)',
-    intro: 'The article names choices that a designer has. Set two layers side by side and change one thing at a time; both read the sentence at the top of the page with the same seed.',
+    intro:
+      'The article names choices that a designer has. Set two layers side by side and change one thing at a time; both read the sentence at the top of the page with the same seed.',
     left: 'Layer A',
     right: 'Layer B',
     heads: 'Number of heads',
@@ -201,7 +207,8 @@ export const en = {
   engine: {
     nav: 'The engine',
     title: 'What computed this',
-    intro: 'All numbers come from headwise: a C++ core with SIMD and threads, compiled to WebAssembly. It lives in a worker, so that this page never stands still.',
+    intro:
+      'All numbers come from headwise: a C++ core with SIMD and threads, compiled to WebAssembly. It lives in a worker, so that this page never stands still.',
     version: 'Version',
     backend: 'Backend',
     variant: 'SIMD variant',
@@ -216,15 +223,19 @@ export const en = {
     peak: 'Highest so far',
     cores: 'Cores of this machine',
     timesTitle: 'Time of each step',
-    timesNote: 'Milliseconds of the last walk-through, the way to the worker and back included. On matrices this small, that way is most of it.',
+    timesNote:
+      'Milliseconds of the last walk-through, the way to the worker and back included. On matrices this small, that way is most of it.',
     step: 'Step',
     stressTitle: 'Does the page freeze?',
-    stressText: 'Start something heavy: 24 attentions of 8 heads, 2048 queries and 2048 keys with 64 numbers each. They get an engine of their own, which goes when they are done. Meanwhile scroll, type, point at maps: everything else here is computed as before.',
+    stressText:
+      'Start something heavy: 24 attentions of 8 heads, 2048 queries and 2048 keys with 64 numbers each. They get an engine of their own, which goes when they are done. Meanwhile scroll, type, point at maps: everything else here is computed as before.',
     start: 'Start',
     progress: (done: number, all: number) => `${done} of ${all}`,
     pause: (ms: number) => `The page’s longest pause meanwhile: ${number(ms)} ms.`,
-    finished: (seconds: string, rate: string) => `Done in ${seconds} s, ${rate} billion operations a second.`,
-    stopped: (done: number, ms: number) => `Stopped after ${done}; the engine was free again ${number(ms)} ms after your click.`,
+    finished: (seconds: string, rate: string) =>
+      `Done in ${seconds} s, ${rate} billion operations a second.`,
+    stopped: (done: number, ms: number) =>
+      `Stopped after ${done}; the engine was free again ${number(ms)} ms after your click.`,
     kinds: {
       encoder: 'encoder',
       decoder: 'decoder',
@@ -258,7 +269,8 @@ export const en = {
     table: 'Table',
     closeTable: 'Close table',
     tableCaption: (title: string) => `${title}, values`,
-    page: (kind: string, from: number, to: number, all: number) => `${kind} ${from}–${to} of ${all}`,
+    page: (kind: string, from: number, to: number, all: number) =>
+      `${kind} ${from}–${to} of ${all}`,
     rows: 'Rows',
     columns: 'columns',
     earlierRows: 'Earlier rows',

@@ -40,7 +40,11 @@ export function say<E extends HTMLElement>(element: E, text: (strings: Strings) 
 }
 
 /** The same for an attribute. */
-export function label<E extends HTMLElement>(element: E, name: string, text: (strings: Strings) => string): E {
+export function label<E extends HTMLElement>(
+  element: E,
+  name: string,
+  text: (strings: Strings) => string,
+): E {
   language.watch(() => element.setAttribute(name, text(t())));
   return element;
 }

@@ -32,8 +32,10 @@ export const zh: Strings = {
     nav: '一步一步',
     title: '一步一步：从“You are welcome”到“De nada”',
     source: '依据《真的有被Transformer多头注意力惊艳到…》（文档 001）',
-    intro: '我们跟着翻译模型的一个样本走完一个注意力层，尺寸与原文一致：每个词 6 个数（嵌入尺寸），2 个头，因此每个词在每个头里有 6 ÷ 2 = 3 个数（查询尺寸）。',
-    untrained: '这里的权重是初始权重：由随机种子产生，还没有训练过。步骤和形状与真正的 Transformer 完全一样；至于每个头看向哪里，在训练赋予它意义之前，只是偶然。',
+    intro:
+      '我们跟着翻译模型的一个样本走完一个注意力层，尺寸与原文一致：每个词 6 个数（嵌入尺寸），2 个头，因此每个词在每个头里有 6 ÷ 2 = 3 个数（查询尺寸）。',
+    untrained:
+      '这里的权重是初始权重：由随机种子产生，还没有训练过。步骤和形状与真正的 Transformer 完全一样；至于每个头看向哪里，在训练赋予它意义之前，只是偶然。',
     sourceLabel: '源句',
     targetLabel: '目标句',
     reset: '恢复原文的句子',
@@ -89,7 +91,8 @@ export const zh: Strings = {
       merge: {
         title: '合并',
         text: '合并是分头的逆过程：先把头维度与序列维度换回来，再让各个头的列重新并排，2 × 3 = 6；最后用一个线性层，把各个头找到的东西混合起来。',
-        check: (difference) => `直接调用一次 \`mha.forward\`，得到的数是一样的：最大差异为 ${difference}。`,
+        check: (difference) =>
+          `直接调用一次 \`mha.forward\`，得到的数是一样的：最大差异为 ${difference}。`,
       },
     },
     figures: {
@@ -112,7 +115,8 @@ export const zh: Strings = {
   kinds: {
     nav: '三种注意力',
     title: '三种注意力，一个机制',
-    intro: 'Transformer 在三个地方使用注意力，计算过程都与上面相同。不同的只是：查询和键从哪里来，遮住的又是什么。',
+    intro:
+      'Transformer 在三个地方使用注意力，计算过程都与上面相同。不同的只是：查询和键从哪里来，遮住的又是什么。',
     encoder: {
       title: '编码器自注意力',
       text: '源句看自己。遮住的是：源句中的填充。',
@@ -131,7 +135,8 @@ export const zh: Strings = {
   keras: {
     nav: 'Keras 层',
     title: '文章里的 Keras 层，逐个数字对照',
-    intro: '其中两篇文章给出了 Keras 层的代码。我们用固定的随机种子在真正的 TensorFlow 里各运行了一次，存下了权重、输入和结果。这里把同样的权重载入 headwise，重新计算一遍。',
+    intro:
+      '其中两篇文章给出了 Keras 层的代码。我们用固定的随机种子在真正的 TensorFlow 里各运行了一次，存下了权重、输入和结果。这里把同样的权重载入 headwise，重新计算一遍。',
     versions: (versions) => `所存数据来自：${versions}。`,
     choose: '用例',
     document000: {
@@ -152,7 +157,8 @@ export const zh: Strings = {
     ours: 'headwise，现在算出',
     theirs: 'TensorFlow，事先存下',
     weights: '注意力权重',
-    verdict: (difference, within) => `最大差异：**${difference}**，${within ? '在容差 0.00001 以内' : '超出容差 0.00001'}。`,
+    verdict: (difference, within) =>
+      `最大差异：**${difference}**，${within ? '在容差 0.00001 以内' : '超出容差 0.00001'}。`,
     token: (n) => `词元 ${n + 1}`,
     query: (n) => `q${n + 1}`,
     key: (n) => `k${n + 1}`,
@@ -162,7 +168,8 @@ export const zh: Strings = {
     nav: '变体',
     title: '变体',
     source: '依据《多头注意力机制是如何实现的？》（文档 002）',
-    intro: '文章提到了设计者可以做的几种选择。把两个层并排放好，一次只改一处；它们读的都是本页最上面的那句话，用的是同一个随机种子。',
+    intro:
+      '文章提到了设计者可以做的几种选择。把两个层并排放好，一次只改一处；它们读的都是本页最上面的那句话，用的是同一个随机种子。',
     left: '层 A',
     right: '层 B',
     heads: '头的数量',
@@ -199,7 +206,8 @@ export const zh: Strings = {
   engine: {
     nav: '引擎',
     title: '这些数是怎么算出来的',
-    intro: '所有的数都由 headwise 算出：用 C++ 写成的内核，带有 SIMD 和多线程，编译成 WebAssembly。它运行在 Worker 里，所以页面不会卡住。',
+    intro:
+      '所有的数都由 headwise 算出：用 C++ 写成的内核，带有 SIMD 和多线程，编译成 WebAssembly。它运行在 Worker 里，所以页面不会卡住。',
     version: '版本',
     backend: '后端',
     variant: 'SIMD 版本',
@@ -217,7 +225,8 @@ export const zh: Strings = {
     timesNote: '最近一次逐步演示的毫秒数，包括往返 Worker 的路程。矩阵这么小，时间大多花在路上。',
     step: '步骤',
     stressTitle: '页面会卡住吗？',
-    stressText: '来一点重活：24 次注意力，每次 8 个头、2048 个查询、2048 个键，每个 64 维。它们使用单独的一个引擎，算完即释放。计算的同时，您可以滚动页面、打字、查看各张图，其他部分照常计算。',
+    stressText:
+      '来一点重活：24 次注意力，每次 8 个头、2048 个查询、2048 个键，每个 64 维。它们使用单独的一个引擎，算完即释放。计算的同时，您可以滚动页面、打字、查看各张图，其他部分照常计算。',
     start: '开始',
     progress: (done, all) => `${done} / ${all}`,
     pause: (ms) => `其间页面停顿最长 ${number(ms)} 毫秒。`,
@@ -248,9 +257,11 @@ export const zh: Strings = {
     token: '词元',
     column: '列',
     row: '行',
-    cell: (rowAxis, row, columnAxis, column, value) => `${rowAxis} ${row}，${columnAxis} ${column}，${value}`,
+    cell: (rowAxis, row, columnAxis, column, value) =>
+      `${rowAxis} ${row}，${columnAxis} ${column}，${value}`,
     hidden: '被掩码遮住',
-    description: (title, rows, columns) => `${title}：热图，${rows} 行 ${columns} 列。用方向键逐格查看。`,
+    description: (title, rows, columns) =>
+      `${title}：热图，${rows} 行 ${columns} 列。用方向键逐格查看。`,
     table: '表格',
     closeTable: '收起表格',
     tableCaption: (title) => `${title}，数值`,
@@ -264,7 +275,8 @@ export const zh: Strings = {
     legendHidden: '被掩码遮住',
     legend: '色标',
     ownScale: '每个头按自己的最大值着色',
-    mismatch: (labels, size, axis) => `无法作图：标签有 ${labels} 个，而${axis}有 ${size} 个，两者必须相等。`,
+    mismatch: (labels, size, axis) =>
+      `无法作图：标签有 ${labels} 个，而${axis}有 ${size} 个，两者必须相等。`,
     nothing: '还没有可显示的内容。',
     dimension: (n) => `d${n}`,
   },
@@ -280,11 +292,13 @@ export const zh: Strings = {
     running: '正在计算……',
     cancel: '取消',
     cancelled: '已取消，图中仍是之前的句子。',
-    kept: (kept, total) => `共 ${number(total)} 个词元。为了让图仍然看得清，只保留前 ${number(kept)} 个，其余略去。`,
+    kept: (kept, total) =>
+      `共 ${number(total)} 个词元。为了让图仍然看得清，只保留前 ${number(kept)} 个，其余略去。`,
     failedTitle: '引擎未能启动',
     failed: (reason) => `出错了：${reason}`,
     retry: '再试一次',
   },
 
-  footer: '一切都在您的设备上计算，句子不会离开这里。在 Node 里运行 `npm run examples`，得到的是同样的计算。',
+  footer:
+    '一切都在您的设备上计算，句子不会离开这里。在 Node 里运行 `npm run examples`，得到的是同样的计算。',
 };

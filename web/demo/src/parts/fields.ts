@@ -5,7 +5,8 @@ import type { Strings } from '../i18n/en.ts';
 
 type Text = (strings: Strings) => string;
 
-const RIGHT_TO_LEFT = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
+const RIGHT_TO_LEFT =
+  /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
 
 /**
  * The direction of a text, by its first letter. The attribute `dir="auto"` would find it too, but lays the whole text out anew at
@@ -17,7 +18,11 @@ function directionOf(text: string): 'rtl' | 'ltr' {
 }
 
 /** A sentence field. It grows with its text up to some lines, then scrolls. */
-export function sentenceField(text: Text, value: string, onInput: (value: string) => void): { element: HTMLElement; input: HTMLTextAreaElement } {
+export function sentenceField(
+  text: Text,
+  value: string,
+  onInput: (value: string) => void,
+): { element: HTMLElement; input: HTMLTextAreaElement } {
   const id = freshId('field');
   const input = h('textarea', {
     id,

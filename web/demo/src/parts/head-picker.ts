@@ -43,7 +43,9 @@ export class HeadPicker {
         }),
         h('span', {}, text),
       );
-    const entries = Array.from({ length: this.#heads }, (_, head) => entry(head, s.heads.head(head + 1)));
+    const entries = Array.from({ length: this.#heads }, (_, head) =>
+      entry(head, s.heads.head(head + 1)),
+    );
     if (this.#withAverage) entries.push(entry('average', s.heads.average));
     this.element.replaceChildren(h('legend', {}, s.heads.legend), ...entries);
     this.#check();

@@ -10,7 +10,11 @@ const PATIENCE_MS = 200;
 
 export function runStatus<T>(run: LiveRun<T>): HTMLElement {
   const text = h('span', { role: 'status' });
-  const cancel = button((s) => s.status.cancel, () => run.cancel(), 'quiet');
+  const cancel = button(
+    (s) => s.status.cancel,
+    () => run.cancel(),
+    'quiet',
+  );
   const element = h('div.run-status', {}, text, cancel);
   let timer = 0;
   const render = () => {
@@ -25,7 +29,8 @@ export function runStatus<T>(run: LiveRun<T>): HTMLElement {
     };
     if (engine.kind === 'starting') show(s.status.starting, false);
     else if (engine.kind === 'failed') show(s.status.failed(engine.reason), false);
-    else if (state.kind === 'running') timer = window.setTimeout(() => show(s.status.running, true), PATIENCE_MS);
+    else if (state.kind === 'running')
+      timer = window.setTimeout(() => show(s.status.running, true), PATIENCE_MS);
     else if (state.kind === 'cancelled') show(s.status.cancelled, false);
     else if (state.kind === 'failed') show(s.status.failed(state.reason), false);
     else show('', false);

@@ -5,7 +5,10 @@ import type { Strings } from '../i18n/en.ts';
 import { pointedIndices, pointedTokens } from '../heatmap/linked.ts';
 import { walk } from '../walk-state.ts';
 
-export function tokenRow(side: 'source' | 'target', title: (strings: Strings) => string): HTMLElement {
+export function tokenRow(
+  side: 'source' | 'target',
+  title: (strings: Strings) => string,
+): HTMLElement {
   const list = h('ol.tokens');
   label(list, 'aria-label', title);
   walk.watch((now) => {

@@ -37,7 +37,11 @@ function facts(): HTMLElement {
       ...entry(s.cores, String(navigator.hardwareConcurrency)),
       ...entry(s.gpu, info.gpu ? s.yes : s.none, info.gpuReason),
       ...(now
-        ? [...entry(s.heap, bytesText(now.heapBytes)), ...entry(s.inUse, bytesText(now.inUseBytes)), ...entry(s.peak, bytesText(now.peakBytes))]
+        ? [
+            ...entry(s.heap, bytesText(now.heapBytes)),
+            ...entry(s.inUse, bytesText(now.inUseBytes)),
+            ...entry(s.peak, bytesText(now.peakBytes)),
+          ]
         : []),
     );
   };
@@ -80,7 +84,8 @@ function times(): HTMLElement {
           {},
           h('th', { scope: 'row' }, name),
           ...COLUMNS.map(({ kind, side }) => {
-            const milliseconds = took.get(`${kind}.${step}`) ?? (side ? took.get(`${side}.${step}`) : undefined);
+            const milliseconds =
+              took.get(`${kind}.${step}`) ?? (side ? took.get(`${side}.${step}`) : undefined);
             if (milliseconds === undefined) return h('td');
             const bar = h('span.time-bar', { 'aria-hidden': 'true' });
             bar.style.width = `${(milliseconds / longest) * 100}%`;
@@ -96,13 +101,24 @@ function times(): HTMLElement {
 }
 
 export function engineSection(): HTMLElement {
-  const section = sectionFrame('engine', (s) => s.engine.title, null, (s) => s.engine.intro);
+  const section = sectionFrame(
+    'engine',
+    (s) => s.engine.title,
+    null,
+    (s) => s.engine.intro,
+  );
   section.append(
     h(
       'div.engine-grid',
       {},
       h('div', {}, facts(), stressArticle()),
-      h('article.times-article', {}, say(h('h3'), (s) => s.engine.timesTitle), say(h('p'), (s) => s.engine.timesNote), times()),
+      h(
+        'article.times-article',
+        {},
+        say(h('h3'), (s) => s.engine.timesTitle),
+        say(h('p'), (s) => s.engine.timesNote),
+        times(),
+      ),
     ),
   );
   return section;

@@ -5,7 +5,12 @@ import type { Strings } from '../i18n/en.ts';
 
 type Text = (strings: Strings) => string;
 
-export function sectionFrame(id: string, title: Text, source: Text | null, ...paragraphs: Text[]): HTMLElement {
+export function sectionFrame(
+  id: string,
+  title: Text,
+  source: Text | null,
+  ...paragraphs: Text[]
+): HTMLElement {
   const headingId = `${id}-title`;
   return h(
     'section',
@@ -27,7 +32,12 @@ export function step(
   text: Text,
   options: { code?: string; extra?: HTMLElement[]; figures: HTMLElement[] },
 ): HTMLElement {
-  const heading = h('h3', {}, number === null ? null : h('span.step-number', { 'aria-hidden': 'true' }, String(number)), say(h('span'), title));
+  const heading = h(
+    'h3',
+    {},
+    number === null ? null : h('span.step-number', { 'aria-hidden': 'true' }, String(number)),
+    say(h('span'), title),
+  );
   return h(
     'article.step',
     {},

@@ -15,7 +15,9 @@ import { HAND_SET_HEADS, lookWithHandSetHeads } from '../../../examples/lib/head
 export const introSentence = createSignal(t().hero.sample);
 
 export function introSection(): HTMLElement {
-  const maps = HAND_SET_HEADS.map((name) => new HeatMap({ title: () => t().hero.heads[name], plain: true }));
+  const maps = HAND_SET_HEADS.map(
+    (name) => new HeatMap({ title: () => t().hero.heads[name], plain: true }),
+  );
   const legend = createLegend();
   legend.show({ kind: 'share', max: 1 }, false);
   const kept = h('p.kept', { role: 'status', hidden: true });
@@ -32,7 +34,9 @@ export function introSection(): HTMLElement {
   const run = new LiveRun<Look | null>(
     async (signal) => {
       const state = engineState.get();
-      return state.kind === 'ready' ? lookWithHandSetHeads(state.engine, introSentence.get(), { signal }) : null;
+      return state.kind === 'ready'
+        ? lookWithHandSetHeads(state.engine, introSentence.get(), { signal })
+        : null;
     },
     (result) => {
       if (!result) return;
@@ -59,7 +63,11 @@ export function introSection(): HTMLElement {
   language.watch(words);
   withEngine(() => run.now());
 
-  const field = sentenceField((s) => s.hero.ask, introSentence.get(), (value) => introSentence.set(value));
+  const field = sentenceField(
+    (s) => s.hero.ask,
+    introSentence.get(),
+    (value) => introSentence.set(value),
+  );
   introSentence.changed(() => run.soon());
   // The sample follows the language as long as the reader has not written anything.
   let sample = t().hero.sample;
@@ -77,8 +85,22 @@ export function introSection(): HTMLElement {
     { id: 'heads' },
     say(h('h1'), (s) => s.hero.title),
     say(h('p.lede'), (s) => s.hero.lede),
-    h('div.hero-live', {}, field.element, runStatus(run), kept, grid, empty, h('div.hero-foot', {}, legend.element)),
-    h('div.prose', {}, say(h('p'), (s) => s.hero.how), say(h('p.aside'), (s) => s.hero.note)),
+    h(
+      'div.hero-live',
+      {},
+      field.element,
+      runStatus(run),
+      kept,
+      grid,
+      empty,
+      h('div.hero-foot', {}, legend.element),
+    ),
+    h(
+      'div.prose',
+      {},
+      say(h('p'), (s) => s.hero.how),
+      say(h('p.aside'), (s) => s.hero.note),
+    ),
   );
   label(section, 'aria-label', (s) => s.hero.title);
   return section;

@@ -13,7 +13,14 @@ import { selectField } from '../parts/fields.ts';
 import { showWeights } from '../parts/weights-view.ts';
 import { Latest } from '../latest.ts';
 import type { Numbers } from '../../../examples/lib/matrix.mjs';
-import { caseNamed, runDocument000, runDocument002, runKerasLayer, type KerasResult, type StoredCase } from '../../../examples/lib/keras.mjs';
+import {
+  caseNamed,
+  runDocument000,
+  runDocument002,
+  runKerasLayer,
+  type KerasResult,
+  type StoredCase,
+} from '../../../examples/lib/keras.mjs';
 import { codeBlock, sectionFrame, shapeText } from './frame.ts';
 
 type Fixture = { versions: Record<string, string>; cases: StoredCase[] };
@@ -27,12 +34,18 @@ const LAYERS = [
     url: documentsUrl,
     cases: ['000_self', '000_cross', '000_one_head'],
     run: runDocument000,
-    code: "const layer = engine.multiHeadAttention({\n  embedDim: d_model, numHeads: num_heads })\nawait layer.loadKeras(weights)\n// Keras: layer(v, k, q)\nconst { output } =\n  await layer.forward(q, k, v)",
+    code: 'const layer = engine.multiHeadAttention({\n  embedDim: d_model, numHeads: num_heads })\nawait layer.loadKeras(weights)\n// Keras: layer(v, k, q)\nconst { output } =\n  await layer.forward(q, k, v)',
   },
   {
     id: 'document002',
     url: documentsUrl,
-    cases: ['002_look_ahead', '002_padding', '002_look_ahead_and_padding', '002_no_mask', '002_fully_hidden_row'],
+    cases: [
+      '002_look_ahead',
+      '002_padding',
+      '002_look_ahead_and_padding',
+      '002_no_mask',
+      '002_fully_hidden_row',
+    ],
     run: runDocument002,
     code: '// Keras: output, weights =\n//   layer(q, k, v, mask)\nconst bias = mask * -1e9\nconst { output, weights } =\n  await layer.forward(q, k, v, {\n    bias, returnWeights: true })',
   },
@@ -64,8 +77,17 @@ function firstSample(tensor: Numbers): Float32Array {
   return tensor.data.subarray(0, tensor.shape[1] * tensor.shape[2]);
 }
 
-function numbered(count: number, text: (n: number) => string, role: Axis['role'], sequence?: string): Axis {
-  return { labels: Array.from({ length: count }, (_, i) => text(i)), role, ...(sequence ? { sequence } : {}) };
+function numbered(
+  count: number,
+  text: (n: number) => string,
+  role: Axis['role'],
+  sequence?: string,
+): Axis {
+  return {
+    labels: Array.from({ length: count }, (_, i) => text(i)),
+    role,
+    ...(sequence ? { sequence } : {}),
+  };
 }
 
 function layerArticle(layer: (typeof LAYERS)[number], versions: HTMLElement): HTMLElement {
@@ -87,9 +109,7 @@ function layerArticle(layer: (typeof LAYERS)[number], versions: HTMLElement): HT
     else if (result) {
       const good = result.difference <= WANTED;
       verdict.dataset.good = String(good);
-      verdict.replaceChildren(
-        ...rich(s.keras.verdict(result.difference.toExponential(1), good)),
-      );
+      verdict.replaceChildren(...rich(s.keras.verdict(result.difference.toExponential(1), good)));
     }
   };
   const show = () => {
@@ -99,7 +119,10 @@ function layerArticle(layer: (typeof LAYERS)[number], versions: HTMLElement): HT
     const { output, expected } = result;
     const [, rows, columns] = output.shape;
     shape = shapeText(output.shape);
-    const scale = { kind: 'signed' as const, max: commonMaximum(firstSample(output), firstSample(expected)) };
+    const scale = {
+      kind: 'signed' as const,
+      max: commonMaximum(firstSample(output), firstSample(expected)),
+    };
     const axes = {
       rows: numbered(rows, s.token, 'token', `${layer.id}-rows`),
       columns: numbered(columns, (n) => t().map.dimension(n + 1), 'column', `${layer.id}-columns`),
@@ -169,7 +192,12 @@ function layerArticle(layer: (typeof LAYERS)[number], versions: HTMLElement): HT
 }
 
 export function kerasSection(): HTMLElement {
-  const section = sectionFrame('keras', (s) => s.keras.title, null, (s) => s.keras.intro);
+  const section = sectionFrame(
+    'keras',
+    (s) => s.keras.title,
+    null,
+    (s) => s.keras.intro,
+  );
   const versions = h('p.aside');
   const words = () => {
     const known = versions.dataset.versions;

@@ -6,21 +6,51 @@ import { hiddenCells } from '../heatmap/data.ts';
 import { headOf } from '../../../examples/lib/matrix.mjs';
 import { checkField } from '../parts/fields.ts';
 import { showWeights } from '../parts/weights-view.ts';
-import { ownScale, walk, walkAverage, walkHead, walkHeadChoice, walkHeadPicker } from '../walk-state.ts';
+import {
+  ownScale,
+  walk,
+  walkAverage,
+  walkHead,
+  walkHeadChoice,
+  walkHeadPicker,
+} from '../walk-state.ts';
 import { codeBlock, sectionFrame, shapeText } from './frame.ts';
 import { tokenAxis } from './walkthrough.ts';
 
 const KINDS = [
-  { kind: 'encoder', rows: 'source', columns: 'source', code: 'q = k = v = source\n{ keyPaddingMask: sourcePadding }' },
-  { kind: 'decoder', rows: 'target', columns: 'target', code: 'q = k = v = target\n{ keyPaddingMask: targetPadding,\n  causal: true }' },
-  { kind: 'cross', rows: 'target', columns: 'source', code: 'q = decoder, k = v = encoder\n{ keyPaddingMask: sourcePadding }' },
+  {
+    kind: 'encoder',
+    rows: 'source',
+    columns: 'source',
+    code: 'q = k = v = source\n{ keyPaddingMask: sourcePadding }',
+  },
+  {
+    kind: 'decoder',
+    rows: 'target',
+    columns: 'target',
+    code: 'q = k = v = target\n{ keyPaddingMask: targetPadding,\n  causal: true }',
+  },
+  {
+    kind: 'cross',
+    rows: 'target',
+    columns: 'source',
+    code: 'q = decoder, k = v = encoder\n{ keyPaddingMask: sourcePadding }',
+  },
 ] as const;
 
 export function kindsSection(): HTMLElement {
-  const section = sectionFrame('attentions', (s) => s.kinds.title, null, (s) => s.kinds.intro);
+  const section = sectionFrame(
+    'attentions',
+    (s) => s.kinds.title,
+    null,
+    (s) => s.kinds.intro,
+  );
   const shapes = { encoder: '', decoder: '', cross: '' };
   const parts = KINDS.map(({ kind, rows, columns, code }) => {
-    const map = new HeatMap({ title: () => t().map.query + ' × ' + t().map.key, note: () => shapes[kind] });
+    const map = new HeatMap({
+      title: () => t().map.query + ' × ' + t().map.key,
+      note: () => shapes[kind],
+    });
     const show = () => {
       const now = walk.get();
       if (!now) return;
@@ -51,7 +81,10 @@ export function kindsSection(): HTMLElement {
       map.element,
     );
   });
-  const scaleSwitch = checkField((s) => s.map.ownScale, (checked) => ownScale.set(checked));
+  const scaleSwitch = checkField(
+    (s) => s.map.ownScale,
+    (checked) => ownScale.set(checked),
+  );
   const box = scaleSwitch.querySelector('input');
   ownScale.watch((on) => {
     if (box) box.checked = on;

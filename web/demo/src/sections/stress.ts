@@ -103,7 +103,8 @@ export function stressArticle(): HTMLElement {
       }
       set({ kind: 'finished', seconds: (performance.now() - begin) / 1000, longest: longest() });
     } catch (error) {
-      if (signal.aborted) set({ kind: 'stopped', done, after: performance.now() - stopClick, longest: longest() });
+      if (signal.aborted)
+        set({ kind: 'stopped', done, after: performance.now() - stopClick, longest: longest() });
       else {
         longest();
         set({ kind: 'failed', reason: reasonOf(error) });
@@ -112,7 +113,11 @@ export function stressArticle(): HTMLElement {
       engine?.dispose();
     }
   };
-  const start = button((s) => s.engine.start, () => void run(), 'primary');
+  const start = button(
+    (s) => s.engine.start,
+    () => void run(),
+    'primary',
+  );
   const stop = button(
     (s) => s.status.cancel,
     () => {

@@ -11,7 +11,15 @@ import { runStatus } from '../parts/run-status.ts';
 import { selectField } from '../parts/fields.ts';
 import { showWeights } from '../parts/weights-view.ts';
 import { largestDifference } from '../../../examples/lib/matrix.mjs';
-import { CHOICES, HEAD_COUNTS, PLAIN_VARIANT, layerOptions, runVariant, type Variant, type VariantResult } from '../../../examples/lib/variants.mjs';
+import {
+  CHOICES,
+  HEAD_COUNTS,
+  PLAIN_VARIANT,
+  layerOptions,
+  runVariant,
+  type Variant,
+  type VariantResult,
+} from '../../../examples/lib/variants.mjs';
 import { sectionFrame, shapeText } from './frame.ts';
 import { introSentence } from './intro.ts';
 
@@ -55,7 +63,9 @@ function sideOf(name: 'left' | 'right', variant: Signal<Variant>): Side {
     const now = variant.get();
     code.textContent = codeOf(now);
     explain.replaceChildren(
-      ...[now.merge, now.projection, now.score].map((choice) => h('li', {}, h('strong', {}, s.options[choice]), ' · ', s.explain[choice])),
+      ...[now.merge, now.projection, now.score].map((choice) =>
+        h('li', {}, h('strong', {}, s.options[choice]), ' · ', s.explain[choice]),
+      ),
     );
     kernels.textContent = result
       ? `${result.kernels.map((kernel) => `${kernel.name} ${shapeText(kernel.shape)}`).join(' · ')} · ${s.parameters(result.parameters)}`
@@ -80,7 +90,10 @@ function sideOf(name: 'left' | 'right', variant: Signal<Variant>): Side {
     output.show({
       values: result.output.data,
       rows: { labels: tokens, role: 'token', sequence: 'intro' },
-      columns: { labels: Array.from({ length: result.output.shape[2] }, (_, i) => t().map.dimension(i + 1)), role: 'column' },
+      columns: {
+        labels: Array.from({ length: result.output.shape[2] }, (_, i) => t().map.dimension(i + 1)),
+        role: 'column',
+      },
       scale: { kind: 'signed', max: outputMax },
     });
   };
@@ -94,10 +107,34 @@ function sideOf(name: 'left' | 'right', variant: Signal<Variant>): Side {
     h(
       'div.variant-fields',
       {},
-      selectField((s) => s.variants.heads, HEAD_COUNTS.map(String), (_, choice) => choice, String(variant.get().heads), (choice) => change({ heads: Number(choice) })),
-      selectField((s) => s.variants.merge, CHOICES.merge, (s, choice) => s.variants.options[choice], variant.get().merge, (merge) => change({ merge })),
-      selectField((s) => s.variants.projection, CHOICES.projection, (s, choice) => s.variants.options[choice], variant.get().projection, (projection) => change({ projection })),
-      selectField((s) => s.variants.score, CHOICES.score, (s, choice) => s.variants.options[choice], variant.get().score, (score) => change({ score })),
+      selectField(
+        (s) => s.variants.heads,
+        HEAD_COUNTS.map(String),
+        (_, choice) => choice,
+        String(variant.get().heads),
+        (choice) => change({ heads: Number(choice) }),
+      ),
+      selectField(
+        (s) => s.variants.merge,
+        CHOICES.merge,
+        (s, choice) => s.variants.options[choice],
+        variant.get().merge,
+        (merge) => change({ merge }),
+      ),
+      selectField(
+        (s) => s.variants.projection,
+        CHOICES.projection,
+        (s, choice) => s.variants.options[choice],
+        variant.get().projection,
+        (projection) => change({ projection }),
+      ),
+      selectField(
+        (s) => s.variants.score,
+        CHOICES.score,
+        (s, choice) => s.variants.options[choice],
+        variant.get().score,
+        (score) => change({ score }),
+      ),
     ),
     explain,
     h('pre.code', { tabindex: 0 }, code),
@@ -117,7 +154,12 @@ function sideOf(name: 'left' | 'right', variant: Signal<Variant>): Side {
 }
 
 export function variantsSection(): HTMLElement {
-  const section = sectionFrame('variants', (s) => s.variants.title, (s) => s.variants.source, (s) => s.variants.intro);
+  const section = sectionFrame(
+    'variants',
+    (s) => s.variants.title,
+    (s) => s.variants.source,
+    (s) => s.variants.intro,
+  );
   const a = createSignal<Variant>({ ...PLAIN_VARIANT });
   const b = createSignal<Variant>({ ...PLAIN_VARIANT, score: 'cosine' });
   const left = sideOf('left', a);
@@ -128,7 +170,9 @@ export function variantsSection(): HTMLElement {
     if (!pair?.a || !pair.b) return;
     const s = t().variants;
     const difference = largestDifference(pair.a.output.data, pair.b.output.data);
-    verdict.replaceChildren(...rich(difference === 0 ? s.same : s.difference(difference.toFixed(3))));
+    verdict.replaceChildren(
+      ...rich(difference === 0 ? s.same : s.difference(difference.toFixed(3))),
+    );
   };
   const run = new LiveRun<Pair | null>(
     async (signal) => {

@@ -4,19 +4,16 @@ import { language, say, t } from '../i18n/index.ts';
 import { withEngine } from '../engine-host.ts';
 import { HeatMap } from '../heatmap/heat-map.ts';
 import { type Axis, commonMaximum, hiddenCells } from '../heatmap/data.ts';
-import { button, checkField, sentenceField } from '../parts/fields.ts';
-import { runStatus } from '../parts/run-status.ts';
+import { checkField } from '../parts/fields.ts';
+import { walkControls } from '../parts/walk-controls.ts';
 import { tokenRow } from '../parts/token-row.ts';
 import { showWeights } from '../parts/weights-view.ts';
 import { headOf, type Numbers } from '../../../examples/lib/matrix.mjs';
-import { SAMPLE, SIZES, type Sequence } from '../../../examples/lib/transformer.mjs';
+import { SIZES, type Sequence } from '../../../examples/lib/transformer.mjs';
 import {
   ownScale,
-  seed,
-  sentences,
   walk,
   walkAverage,
-  walkEmpty,
   walkHead,
   walkHeadChoice,
   walkHeadPicker,
@@ -34,62 +31,6 @@ function dimensions(count: number, group?: number): Axis {
   return { labels, role: 'column', ...(group ? { group } : {}) };
 }
 
-function controls(): HTMLElement {
-  const change = (part: { source?: string; target?: string }) => {
-    sentences.set({ ...sentences.get(), ...part });
-    walkRun.soon();
-  };
-  const source = sentenceField((s) => s.walk.sourceLabel, SAMPLE.source, (value) => change({ source: value }));
-  const target = sentenceField((s) => s.walk.targetLabel, SAMPLE.target, (value) => change({ target: value }));
-  const empty = say(h('p.kept', { role: 'status', hidden: true }), (s) => s.walk.empty);
-  walkEmpty.watch((isEmpty) => {
-    empty.hidden = !isEmpty;
-  });
-  const seedText = h('span.seed');
-  const words = () => (seedText.textContent = t().walk.seed(seed.get()));
-  language.watch(words);
-  seed.watch(words);
-  const kept = h('p.kept', { role: 'status', hidden: true });
-  const keptWords = () => {
-    const now = walk.get();
-    const cut = [now?.source, now?.target].filter((side) => side !== undefined && side.total > side.valid);
-    kept.hidden = cut.length === 0;
-    kept.textContent = cut.map((side) => (side ? t().status.kept(side.valid, side.total) : '')).join(' ');
-  };
-  walk.watch(keptWords);
-  language.watch(keptWords);
-  return h(
-    'div.controls',
-    {},
-    h('div.fields', {}, source.element, target.element),
-    h(
-      'div.buttons',
-      {},
-      button(
-        (s) => s.walk.reset,
-        () => {
-          source.input.value = SAMPLE.source;
-          target.input.value = SAMPLE.target;
-          change({ ...SAMPLE });
-        },
-        'quiet',
-      ),
-      button(
-        (s) => s.walk.redraw,
-        () => {
-          seed.set(seed.get() + 1);
-          void walkRun.now();
-        },
-        'quiet',
-      ),
-      seedText,
-      runStatus(walkRun),
-    ),
-    kept,
-    empty,
-  );
-}
-
 /** The shapes of Q on its way into heads. */
 function shapeList(): HTMLElement {
   const rows = h('ol.shapes');
@@ -98,7 +39,13 @@ function shapeList(): HTMLElement {
     if (!steps) return;
     const s = t().walk.steps.split;
     const line = (shape: readonly number[], what: string, axes: string) =>
-      h('li', {}, h('span.shape', {}, shapeText(shape)), h('span', {}, what), h('span.axes', {}, axes));
+      h(
+        'li',
+        {},
+        h('span.shape', {}, shapeText(shape)),
+        h('span', {}, what),
+        h('span.axes', {}, axes),
+      );
     rows.replaceChildren(
       line(steps.q.shape, s.shapeLinear, s.axes.linear),
       line(steps.qSplit.shape, s.shapeReshape, s.axes.reshape),
@@ -107,11 +54,22 @@ function shapeList(): HTMLElement {
   };
   walk.watch(render);
   language.watch(render);
-  return h('div.shape-list', {}, say(h('h4'), (s) => s.walk.steps.split.shapes), rows);
+  return h(
+    'div.shape-list',
+    {},
+    say(h('h4'), (s) => s.walk.steps.split.shapes),
+    rows,
+  );
 }
 
 export function walkSection(): HTMLElement {
-  const section = sectionFrame('steps', (s) => s.walk.title, (s) => s.walk.source, (s) => s.walk.intro, (s) => s.walk.untrained);
+  const section = sectionFrame(
+    'steps',
+    (s) => s.walk.title,
+    (s) => s.walk.source,
+    (s) => s.walk.intro,
+    (s) => s.walk.untrained,
+  );
   const noted = (title: () => string) => {
     let shape = '';
     const map = new HeatMap({ title, note: () => shape });
@@ -154,15 +112,31 @@ export function walkSection(): HTMLElement {
     const D = SIZES.query;
     const rows = tokenAxis(now.source, 'source', 'token');
     const head = walkHead.get();
-    const matrix = (figure: ReturnType<typeof noted>, tensor: Numbers, values: Float32Array, max: number, axes: { rows: Axis; columns: Axis }, hidden?: Uint8Array) => {
+    const matrix = (
+      figure: ReturnType<typeof noted>,
+      tensor: Numbers,
+      values: Float32Array,
+      max: number,
+      axes: { rows: Axis; columns: Axis },
+      hidden?: Uint8Array,
+    ) => {
       figure.shape = tensor;
-      figure.map.show({ values, ...axes, ...(hidden ? { hidden } : {}), scale: { kind: 'signed', max } });
+      figure.map.show({
+        values,
+        ...axes,
+        ...(hidden ? { hidden } : {}),
+        scale: { kind: 'signed', max },
+      });
     };
     const wide = { rows, columns: dimensions(E) };
     const grouped = { rows, columns: dimensions(E, D) };
     const narrow = { rows, columns: dimensions(D) };
 
-    const inputMax = commonMaximum(now.source.embedding.data, now.source.position.data, now.source.input.data);
+    const inputMax = commonMaximum(
+      now.source.embedding.data,
+      now.source.position.data,
+      now.source.input.data,
+    );
     matrix(m.embedding, now.source.embedding, now.source.embedding.data, inputMax, wide);
     matrix(m.position, now.source.position, now.source.position.data, inputMax, wide);
     matrix(m.input, now.source.input, now.source.input.data, inputMax, wide);
@@ -173,7 +147,9 @@ export function walkSection(): HTMLElement {
     kernels.forEach((kernel, i) => matrix(m.kernels[i], kernel, kernel.data, kernelMax, square));
     const projected = [a.q, a.k, a.v];
     const projectedMax = commonMaximum(...projected.map((tensor) => tensor.data));
-    projected.forEach((tensor, i) => matrix(m.projected[i], tensor, tensor.data, projectedMax, grouped));
+    projected.forEach((tensor, i) =>
+      matrix(m.projected[i], tensor, tensor.data, projectedMax, grouped),
+    );
 
     matrix(m.whole, a.q, a.q.data, projectedMax, grouped);
     matrix(m.perHead, a.qHeads, headOf(a.qHeads, head), projectedMax, narrow);
@@ -181,7 +157,10 @@ export function walkSection(): HTMLElement {
     matrix(m.queries, a.qHeads, headOf(a.qHeads, head), projectedMax, narrow);
     matrix(m.keys, a.kHeads, headOf(a.kHeads, head), projectedMax, narrow);
 
-    const pairs = { rows: tokenAxis(now.source, 'source', 'query'), columns: tokenAxis(now.source, 'source', 'key') };
+    const pairs = {
+      rows: tokenAxis(now.source, 'source', 'query'),
+      columns: tokenAxis(now.source, 'source', 'key'),
+    };
     const hidden = hiddenCells(headOf(a.masked, head));
     // Q·Kᵀ and its two successors share a scale, so that the division by √3 can be seen.
     const scoreMax = commonMaximum(a.products.data);
@@ -214,49 +193,107 @@ export function walkSection(): HTMLElement {
   ownScale.watch(show);
   language.watch(words);
 
-  const tokens = h('div.token-rows', {}, tokenRow('source', (s) => s.walk.sourceLabel), tokenRow('target', (s) => s.walk.targetLabel));
-  const scaleSwitch = checkField((s) => s.map.ownScale, (checked) => ownScale.set(checked));
+  const tokens = h(
+    'div.token-rows',
+    {},
+    tokenRow('source', (s) => s.walk.sourceLabel),
+    tokenRow('target', (s) => s.walk.targetLabel),
+  );
+  const scaleSwitch = checkField(
+    (s) => s.map.ownScale,
+    (checked) => ownScale.set(checked),
+  );
   const all = (figures: { element: HTMLElement }[]) => figures.map((figure) => figure.element);
   section.append(
-    controls(),
-    step(1, (s) => s.walk.steps.tokens.title, (s) => s.walk.steps.tokens.text, { figures: [tokens] }),
-    step(2, (s) => s.walk.steps.input.title, (s) => s.walk.steps.input.text, {
-      code: 'e = await engine.embedding(ids, table)\np = await engine\n  .positionalEncoding(L, 6)',
-      figures: all([m.embedding, m.position, m.input]),
-    }),
-    step(3, (s) => s.walk.steps.linear.title, (s) => s.walk.steps.linear.text, {
-      code: 'q = await engine.linear(x, wq, bq)\nk = await engine.linear(x, wk, bk)\nv = await engine.linear(x, wv, bv)',
-      figures: all(m.kernels.flatMap((kernel, i) => [kernel, m.projected[i]])),
-    }),
-    step(4, (s) => s.walk.steps.split.title, (s) => s.walk.steps.split.text, {
-      extra: [shapeList()],
-      figures: [walkHeadPicker(false), m.whole.element, m.perHead.element],
-    }),
-    step(5, (s) => s.walk.steps.scores.title, (s) => s.walk.steps.scores.text, {
-      code: "await engine.attention(q, k, v, {\n  scale: 1, returnScores: 'raw' })",
-      figures: [walkHeadPicker(false), m.queries.element, m.keys.element, m.products.element],
-    }),
-    step(6, (s) => s.walk.steps.mask.title, (s) => s.walk.steps.mask.text, {
-      code: "await engine.attention(q, k, v, {\n  keyPaddingMask, scale: 1,\n  returnScores: 'masked' })",
-      figures: [walkHeadPicker(false), m.masked.element],
-    }),
-    step(7, (s) => s.walk.steps.scale.title, (s) => s.walk.steps.scale.text, {
-      code: "await engine.attention(q, k, v, {\n  keyPaddingMask, // scale: 1 / √3\n  returnScores: 'masked' })",
-      figures: [walkHeadPicker(false), m.scaled.element],
-    }),
-    step(8, (s) => s.walk.steps.softmax.title, (s) => s.walk.steps.softmax.text, {
-      code: 'const { weights } =\n  await engine.attention(q, k, v, {\n    keyPaddingMask,\n    returnWeights: true })',
-      figures: [walkHeadPicker(true), m.weights.element, scaleSwitch],
-    }),
-    step(9, (s) => s.walk.steps.values.title, (s) => s.walk.steps.values.text, {
-      code: 'const { output } =\n  await engine.attention(q, k, v, {\n    keyPaddingMask })',
-      figures: [walkHeadPicker(false), m.values.element, m.headOutput.element],
-    }),
-    step(10, (s) => s.walk.steps.merge.title, (s) => s.walk.steps.merge.text, {
-      code: 'y = await engine.linear(merged, wo, bo)',
-      extra: [check],
-      figures: all([m.merged, m.output]),
-    }),
+    walkControls(),
+    step(
+      1,
+      (s) => s.walk.steps.tokens.title,
+      (s) => s.walk.steps.tokens.text,
+      { figures: [tokens] },
+    ),
+    step(
+      2,
+      (s) => s.walk.steps.input.title,
+      (s) => s.walk.steps.input.text,
+      {
+        code: 'e = await engine.embedding(ids, table)\np = await engine\n  .positionalEncoding(L, 6)',
+        figures: all([m.embedding, m.position, m.input]),
+      },
+    ),
+    step(
+      3,
+      (s) => s.walk.steps.linear.title,
+      (s) => s.walk.steps.linear.text,
+      {
+        code: 'q = await engine.linear(x, wq, bq)\nk = await engine.linear(x, wk, bk)\nv = await engine.linear(x, wv, bv)',
+        figures: all(m.kernels.flatMap((kernel, i) => [kernel, m.projected[i]])),
+      },
+    ),
+    step(
+      4,
+      (s) => s.walk.steps.split.title,
+      (s) => s.walk.steps.split.text,
+      {
+        extra: [shapeList()],
+        figures: [walkHeadPicker(false), m.whole.element, m.perHead.element],
+      },
+    ),
+    step(
+      5,
+      (s) => s.walk.steps.scores.title,
+      (s) => s.walk.steps.scores.text,
+      {
+        code: "await engine.attention(q, k, v, {\n  scale: 1, returnScores: 'raw' })",
+        figures: [walkHeadPicker(false), m.queries.element, m.keys.element, m.products.element],
+      },
+    ),
+    step(
+      6,
+      (s) => s.walk.steps.mask.title,
+      (s) => s.walk.steps.mask.text,
+      {
+        code: "await engine.attention(q, k, v, {\n  keyPaddingMask, scale: 1,\n  returnScores: 'masked' })",
+        figures: [walkHeadPicker(false), m.masked.element],
+      },
+    ),
+    step(
+      7,
+      (s) => s.walk.steps.scale.title,
+      (s) => s.walk.steps.scale.text,
+      {
+        code: "await engine.attention(q, k, v, {\n  keyPaddingMask, // scale: 1 / √3\n  returnScores: 'masked' })",
+        figures: [walkHeadPicker(false), m.scaled.element],
+      },
+    ),
+    step(
+      8,
+      (s) => s.walk.steps.softmax.title,
+      (s) => s.walk.steps.softmax.text,
+      {
+        code: 'const { weights } =\n  await engine.attention(q, k, v, {\n    keyPaddingMask,\n    returnWeights: true })',
+        figures: [walkHeadPicker(true), m.weights.element, scaleSwitch],
+      },
+    ),
+    step(
+      9,
+      (s) => s.walk.steps.values.title,
+      (s) => s.walk.steps.values.text,
+      {
+        code: 'const { output } =\n  await engine.attention(q, k, v, {\n    keyPaddingMask })',
+        figures: [walkHeadPicker(false), m.values.element, m.headOutput.element],
+      },
+    ),
+    step(
+      10,
+      (s) => s.walk.steps.merge.title,
+      (s) => s.walk.steps.merge.text,
+      {
+        code: 'y = await engine.linear(merged, wo, bo)',
+        extra: [check],
+        figures: all([m.merged, m.output]),
+      },
+    ),
   );
   return section;
 }
