@@ -1,6 +1,7 @@
 // Tests: the heap: growth, no leak, failed allocations, the accounting.
 
 import { createEngine } from 'headwise';
+import { runModule } from './child.js';
 import { expectClose, expectSame } from './compare.js';
 import { errorOf, expectWorks } from './support/known.js';
 import { randomTensor } from './support/random.js';
@@ -116,4 +117,37 @@ test('sizes whose bytes wrap 32 bits are refused before any work', async () => {
   expect((await engine.memory()).heapBytes).toBe(heapBytes);
   await expectWorks(engine);
   engine.dispose();
+});
+
+test('without shared memory: one thread with a reason and a warning, and the heap grows all the same', async () => {
+  const report = await runModule(`
+    const { Memory } = WebAssembly;
+    WebAssembly.Memory = function (descriptor) {
+      if (descriptor.shared) throw new RangeError('no shared memory here');
+      return new Memory(descriptor);
+    };
+    const { createEngine } = await import('headwise');
+    const engine = await createEngine({ threads: 4 });
+    const t = (length, size, value) => ({
+      data: new Float32Array(length * size).fill(value),
+      shape: [1, 1, length, size],
+    });
+    const values = [];
+    for (const length of [1, 20_000, 60_000, 3]) {
+      const { output } = await engine.attention(t(2, 64, 1), t(length, 64, 0.25), t(length, 64, 0.5));
+      values.push(output.data[0]);
+    }
+    const mha = engine.multiHeadAttention({ embedDim: 4, numHeads: 2 });
+    const { shape } = (await mha.forward({ data: new Float32Array(12), shape: [3, 4] })).output;
+    const { heapBytes } = await engine.memory();
+    const kept = typeof Atomics.waitAsync;
+    console.log(JSON.stringify({ values, shape, heapBytes, info: engine.info, kept }));
+  `);
+  report.values.forEach((value) => expect(value).toBeCloseTo(0.5, 5));
+  expect(report.shape).toEqual([3, 4]);
+  expect(report.heapBytes).toBeGreaterThan(20 * 2 ** 20);
+  expect(report.info.threads).toBe(1);
+  expect(report.info.threadsReason).toMatch(/shared/);
+  expect(report.stderr.match(/headwise: one thread only/g)).toHaveLength(1);
+  expect(report.kept).toBe(typeof Atomics.waitAsync);
 });

@@ -2,7 +2,7 @@
 // Start reading at loadModule.
 import { initFailed } from '../errors.js';
 import { messageOf, readBytes, resolveUrl } from './files.js';
-import { glues, type Bindings, type Variant } from './glue.js';
+import { glues, type Bindings, type GlueOptions, type Variant } from './glue.js';
 import { makeMemory } from './memory.js';
 import { chooseVariant } from './probe.js';
 import { defaultThreads, loadThreads, whyOneThread } from './threads.js';
@@ -46,7 +46,7 @@ export async function loadModule(
   }
   const { memory, shared, maxBytes } = makeMemory(wanted, options.maxMemoryBytes);
   const binary = shared === wanted.shared ? bytes : unshare(bytes, wanted);
-  const bindings = await instantiate(variant, binary, memory, from);
+  const bindings = await instantiate(variant, binary, memory, shared, from);
 
   const count = options.threads ?? (await defaultThreads());
   let threadsReason = count > 1 ? whyOneThread(shared) : undefined;
@@ -96,12 +96,13 @@ async function instantiate(
   variant: Variant,
   binary: Uint8Array,
   memory: WebAssembly.Memory,
+  shared: boolean,
   from: string,
 ): Promise<Bindings> {
   try {
     const module = await WebAssembly.compile(binary as BufferSource);
     return await new Promise((resolve, reject) => {
-      glues[variant]({
+      const options: GlueOptions = {
         wasmMemory: memory,
         instantiateWasm(imports, receive) {
           WebAssembly.instantiate(module, imports).then(
@@ -110,12 +111,28 @@ async function instantiate(
           );
           return {};
         },
-      }).then(resolve, reject);
+      };
+      const create = () => glues[variant](options);
+      (shared ? create() : withoutWaitAsync(create)).then(resolve, reject);
     });
   } catch (error) {
     throw initFailed(
       `${from} cannot be used as the '${variant}' build: ${messageOf(error)}`,
       error,
     );
+  }
+}
+
+// The glue listens for other threads' messages with Atomics.waitAsync, which throws on unshared memory, unless the engine
+// lacks it. It looks within this synchronous call; nothing else runs meanwhile.
+function withoutWaitAsync<T>(create: () => T): T {
+  const atomics = Atomics as { waitAsync?: unknown };
+  const { waitAsync } = atomics;
+  if (waitAsync === undefined) return create();
+  atomics.waitAsync = undefined;
+  try {
+    return create();
+  } finally {
+    atomics.waitAsync = waitAsync;
   }
 }

@@ -8,7 +8,7 @@ import { nodeModule, type NodeWorker, type NodeWorkerThreads } from './node.js';
 // Start-up as a whole stays under 10 s: it goes on with the workers that are there when none has answered for so long, or
 // after so long in all.
 const silenceMs = 4000;
-const threadDeadlineMs = 6500;
+const threadDeadlineMs = 8000;
 // So many are loading at a time: all 63 at once would delay each other until none is there in time.
 const loadingAtOnce = 8;
 
