@@ -52,6 +52,7 @@ export async function tidy(names) {
       try {
         await whenStale(stamp, what, async () => {
           checked++;
+          note(name);
           const { code, output } = await tools.run('clang-tidy', [...args, name], {
             echo: false,
             allowFailure: true,
