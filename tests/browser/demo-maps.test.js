@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { errorsIn, launchChromium, openPage } from './support/chromium.js';
-import { serveDemoSources } from './support/demo.js';
+import { serveDemoSources, settled } from './support/demo.js';
 
 let browser;
 let server;
@@ -12,7 +12,7 @@ beforeAll(async () => {
   [browser, server] = await Promise.all([launchChromium(), serveDemoSources()]);
   opened = await openPage(browser);
   await opened.page.goto(`${server.url}/`);
-  await opened.page.locator('.hero-maps canvas').first().waitFor();
+  await settled(opened.page);
 });
 
 afterAll(async () => {
@@ -20,7 +20,8 @@ afterAll(async () => {
   await server?.close();
 });
 
-test('the served sources raise no error', () => {
+test('the page served from its sources computes everything without an error', async () => {
+  await expect(opened.page.locator('.verdict[data-good="true"]').count()).resolves.toBe(3);
   expect(errorsIn(opened.said)).toEqual([]);
 });
 

@@ -4,7 +4,7 @@ import { say, t } from '../i18n/index.ts';
 import { HeatMap } from '../heatmap/heat-map.ts';
 import { hiddenCells } from '../heatmap/data.ts';
 import { headOf } from '../../../examples/lib/matrix.mjs';
-import { checkField } from '../parts/fields.ts';
+import { ownScaleSwitch } from '../parts/own-scale-switch.ts';
 import { showWeights } from '../parts/weights-view.ts';
 import {
   ownScale,
@@ -81,16 +81,8 @@ export function kindsSection(): HTMLElement {
       map.element,
     );
   });
-  const scaleSwitch = checkField(
-    (s) => s.map.ownScale,
-    (checked) => ownScale.set(checked),
-  );
-  const box = scaleSwitch.querySelector('input');
-  ownScale.watch((on) => {
-    if (box) box.checked = on;
-  });
   section.append(
-    h('div.kinds-controls', {}, walkHeadPicker(true), scaleSwitch),
+    h('div.kinds-controls', {}, walkHeadPicker(true), ownScaleSwitch()),
     h('div.kinds', {}, ...parts),
     say(h('p.aside'), (s) => s.kinds.note),
   );

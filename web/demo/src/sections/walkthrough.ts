@@ -4,7 +4,7 @@ import { language, say, t } from '../i18n/index.ts';
 import { withEngine } from '../engine-host.ts';
 import { HeatMap } from '../heatmap/heat-map.ts';
 import { type Axis, commonMaximum, hiddenCells } from '../heatmap/data.ts';
-import { checkField } from '../parts/fields.ts';
+import { ownScaleSwitch } from '../parts/own-scale-switch.ts';
 import { walkControls } from '../parts/walk-controls.ts';
 import { tokenRow } from '../parts/token-row.ts';
 import { showWeights } from '../parts/weights-view.ts';
@@ -199,10 +199,6 @@ export function walkSection(): HTMLElement {
     tokenRow('source', (s) => s.walk.sourceLabel),
     tokenRow('target', (s) => s.walk.targetLabel),
   );
-  const scaleSwitch = checkField(
-    (s) => s.map.ownScale,
-    (checked) => ownScale.set(checked),
-  );
   const all = (figures: { element: HTMLElement }[]) => figures.map((figure) => figure.element);
   section.append(
     walkControls(),
@@ -272,7 +268,7 @@ export function walkSection(): HTMLElement {
       (s) => s.walk.steps.softmax.text,
       {
         code: 'const { weights } =\n  await engine.attention(q, k, v, {\n    keyPaddingMask,\n    returnWeights: true })',
-        figures: [walkHeadPicker(true), m.weights.element, scaleSwitch],
+        figures: [walkHeadPicker(true), m.weights.element, ownScaleSwitch()],
       },
     ),
     step(
