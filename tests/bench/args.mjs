@@ -38,13 +38,17 @@ export function readArgs(argv) {
     ...values,
     only: pattern(values.only),
     rivals: pattern(values.rivals),
-    threads: values.threads?.split(',').map(wholeNumber('--threads')) ?? [...new Set([1, availableParallelism()])],
-    rounds: values.rounds === undefined ? (values.quick ? 3 : 7) : wholeNumber('--rounds')(values.rounds),
+    threads: values.threads?.split(',').map(wholeNumber('--threads')) ?? [
+      ...new Set([1, availableParallelism()]),
+    ],
+    rounds:
+      values.rounds === undefined ? (values.quick ? 3 : 7) : wholeNumber('--rounds')(values.rounds),
   };
 }
 
 const wholeNumber = (option) => (text) => {
   const number = Number(text);
-  if (!Number.isInteger(number) || number < 1) throw new Error(`${option} wants whole numbers from 1, not '${text}'`);
+  if (!Number.isInteger(number) || number < 1)
+    throw new Error(`${option} wants whole numbers from 1, not '${text}'`);
   return number;
 };

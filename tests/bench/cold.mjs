@@ -63,7 +63,9 @@ async function repeatFresh(hostKind, contender, threads, repeats, measure) {
 }
 
 function medians(runs) {
-  return Object.fromEntries(Object.keys(runs[0]).map((key) => [key, median(runs.map((run) => run[key]))]));
+  return Object.fromEntries(
+    Object.keys(runs[0]).map((key) => [key, median(runs.map((run) => run[key]))]),
+  );
 }
 
 /** All of it, as far as the plan goes; a failure is a result with the message. */
@@ -77,22 +79,38 @@ export async function runCold({ host, contenders, threads, repeats, long, progre
       return { ...about, failure: error.message };
     }
   };
-  const cold = { firstCallShape: firstCallShape.name, firstCalls: [], startUp: [], longShape: longShape.name, memory: [] };
-  const chosen = contenders.filter(({ id }) => ['headwise', 'ort-web-mha', 'tfjs', 'jax-js'].includes(id));
+  const cold = {
+    firstCallShape: firstCallShape.name,
+    firstCalls: [],
+    startUp: [],
+    longShape: longShape.name,
+    memory: [],
+  };
+  const chosen = contenders.filter(({ id }) =>
+    ['headwise', 'ort-web-mha', 'tfjs', 'jax-js'].includes(id),
+  );
   for (const count of threads) {
     for (const contender of chosen) {
       if (count > 1 && (!contender.threaded || contender.id === 'tfjs')) continue;
-      const start = await attempt('start-up', contender, count, () => startUp(host, contender, count, repeats));
+      const start = await attempt('start-up', contender, count, () =>
+        startUp(host, contender, count, repeats),
+      );
       cold.startUp.push(start);
       if (contender.id !== 'headwise' && contender.id !== 'ort-web-mha') continue;
-      const first = await attempt('first calls', contender, count, () => firstCalls(host, contender, count, repeats));
+      const first = await attempt('first calls', contender, count, () =>
+        firstCalls(host, contender, count, repeats),
+      );
       cold.firstCalls.push(first);
     }
   }
   const headwise = contenders.find(({ id }) => id === 'headwise');
   if (long && headwise) {
     const count = threads.at(-1);
-    cold.memory.push(await attempt('heap of a long sequence', headwise, count, () => longMemory(host, headwise, count)));
+    cold.memory.push(
+      await attempt('heap of a long sequence', headwise, count, () =>
+        longMemory(host, headwise, count),
+      ),
+    );
   }
   return cold;
 }

@@ -21,9 +21,16 @@ function fill(length, seed) {
  * @param {import('./shapes.mjs').Shape} shape
  */
 export function inputsOf({ kind, H, G, L, S, D, E }) {
-  if (kind !== 'layer') return { q: fill(H * L * D, 1), k: fill(G * S * D, 2), v: fill(G * S * D, 3) };
+  if (kind !== 'layer')
+    return { q: fill(H * L * D, 1), k: fill(G * S * D, 2), v: fill(G * S * D, 3) };
   const kernel = (seed) => fill(E * E, seed).map((x) => x * Math.sqrt(3 / E));
-  return { x: fill(L * E, 1), query: kernel(2), key: kernel(3), value: kernel(4), output: kernel(5) };
+  return {
+    x: fill(L * E, 1),
+    query: kernel(2),
+    key: kernel(3),
+    value: kernel(4),
+    output: kernel(5),
+  };
 }
 
 /** [heads, rows, size] → [rows, heads, size]. With rows and heads exchanged it is its own inverse. */

@@ -2,7 +2,8 @@
 // for a shape, runs it and times it.
 import { inputsOf } from './inputs.mjs';
 
-const isPromise = (value) => value !== null && typeof value === 'object' && typeof value.then === 'function';
+const isPromise = (value) =>
+  value !== null && typeof value === 'object' && typeof value.then === 'function';
 
 /**
  * Times calls until `budgetMs` have passed, one at least.
@@ -32,7 +33,8 @@ async function timeCalls(run, budgetMs, batchMs = 1) {
   }
   samples.sort((a, b) => a - b);
   const middle = samples.length >> 1;
-  const ms = samples.length % 2 === 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+  const ms =
+    samples.length % 2 === 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
   return { ms, calls };
 }
 

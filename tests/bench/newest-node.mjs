@@ -13,10 +13,15 @@ export function ensureNode() {
   const name = `node-${process.platform}-${process.arch}`;
   const path = fileURLToPath(new URL(`node_modules/${name}/bin/node`, import.meta.url));
   if (!existsSync(path)) {
-    process.stderr.write(`No ${name}@${wanted} in tests/bench/node_modules: measuring with Node ${process.versions.node}.\n`);
+    process.stderr.write(
+      `No ${name}@${wanted} in tests/bench/node_modules: measuring with Node ${process.versions.node}.\n`,
+    );
     return;
   }
-  const { status, error } = spawnSync(path, process.argv.slice(1), { stdio: 'inherit', env: { ...process.env, [marker]: '1' } });
+  const { status, error } = spawnSync(path, process.argv.slice(1), {
+    stdio: 'inherit',
+    env: { ...process.env, [marker]: '1' },
+  });
   if (error) throw error;
   process.exit(status ?? 1);
 }

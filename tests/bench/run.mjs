@@ -19,11 +19,17 @@ const folder = fileURLToPath(new URL('results/', import.meta.url));
 
 function chosenBy(args) {
   return {
-    shapes: shapes.filter(({ name, quick }) => (args.only ? args.only.test(name) : !args.quick || quick)),
+    shapes: shapes.filter(({ name, quick }) =>
+      args.only ? args.only.test(name) : !args.quick || quick,
+    ),
     contenders: contenders.filter(
       ({ id, label, ceiling, node = true, browser }) =>
         (args.browser ? browser : node) &&
-        (id.startsWith('headwise') || ceiling || !args.rivals || args.rivals.test(id) || args.rivals.test(label)),
+        (id.startsWith('headwise') ||
+          ceiling ||
+          !args.rivals ||
+          args.rivals.test(id) ||
+          args.rivals.test(label)),
     ),
   };
 }
@@ -49,14 +55,25 @@ async function main() {
   if (args.help) return console.log(help);
   const chosen = chosenBy(args);
   if (args.list) {
-    console.log(['shapes', ...shapes.map(({ name, quick }) => `  ${name}${quick ? '  (quick)' : ''}`)].join('\n'));
-    console.log(['contenders', ...contenders.map(({ id, label }) => `  ${id}: ${label}`)].join('\n'));
+    console.log(
+      ['shapes', ...shapes.map(({ name, quick }) => `  ${name}${quick ? '  (quick)' : ''}`)].join(
+        '\n',
+      ),
+    );
+    console.log(
+      ['contenders', ...contenders.map(({ id, label }) => `  ${id}: ${label}`)].join('\n'),
+    );
     return;
   }
-  if (chosen.shapes.length === 0) throw new Error(`no shape matches ${args.only}; --list names them`);
+  if (chosen.shapes.length === 0)
+    throw new Error(`no shape matches ${args.only}; --list names them`);
   const earlier = args.compare && JSON.parse(readFileSync(args.compare, 'utf8'));
-  const host = args.browser ? await import('./hosts/page.mjs') : await import('./hosts/process.mjs');
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const host = args.browser
+    ? await import('./hosts/page.mjs')
+    : await import('./hosts/process.mjs');
+  const { version } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  );
   const report = {
     about: {
       date: new Date().toISOString(),
@@ -73,7 +90,9 @@ async function main() {
     cold: undefined,
   };
   const { about } = report;
-  console.log(`${about.engine} · ${about.cpu} · ${about.platform} · threads ${args.threads.join(', ')}\n`);
+  console.log(
+    `${about.engine} · ${about.cpu} · ${about.platform} · threads ${args.threads.join(', ')}\n`,
+  );
   const progress = (text) => process.stderr.isTTY && process.stderr.write(`\r\x1b[K… ${text}\r`);
   const common = { host, ...chosen, threads: args.threads, progress };
   try {

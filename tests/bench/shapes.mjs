@@ -36,7 +36,8 @@ function shape(name, kind, sizes, options = {}) {
   return { ...filled, flops: attention + projections, bytes: 4 * 2 * G * S * D };
 }
 
-const square = (H, L, D, options) => shape(`${H}×${L}×${L}×${D}`, 'attention', { H, L, S: L, D }, options);
+const square = (H, L, D, options) =>
+  shape(`${H}×${L}×${L}×${D}`, 'attention', { H, L, S: L, D }, options);
 const causal = (H, L, D, options) =>
   shape(`${H}×${L}×${L}×${D} causal`, 'attention', { H, L, S: L, D }, { causal: true, ...options });
 
@@ -58,10 +59,20 @@ export const shapes = [
   causal(8, 4096, 64),
   causal(8, 1024, 128),
   shape('32/8×1024×1024×128 grouped', 'attention', { H: 32, G: 8, L: 1024, S: 1024, D: 128 }),
-  shape('8×4096×4096×64 window 256', 'attention', { H: 8, L: 4096, S: 4096, D: 64 }, { causal: true, window: 256 }),
+  shape(
+    '8×4096×4096×64 window 256',
+    'attention',
+    { H: 8, L: 4096, S: 4096, D: 64 },
+    { causal: true, window: 256 },
+  ),
   shape('32×1×2048×128 decoding', 'decode', { H: 32, L: 1, S: 2048, D: 128 }, { quick: true }),
   shape('32×1×16384×128 decoding', 'decode', { H: 32, L: 1, S: 16384, D: 128 }),
   shape('2×4×4×3 tiny', 'tiny', { H: 2, L: 4, S: 4, D: 3 }, { quick: true }),
-  shape('layer E 512, 8 heads, L 512', 'layer', { E: 512, H: 8, L: 512, S: 512, D: 64 }, { quick: true }),
+  shape(
+    'layer E 512, 8 heads, L 512',
+    'layer',
+    { E: 512, H: 8, L: 512, S: 512, D: 64 },
+    { quick: true },
+  ),
   shape('layer E 768, 12 heads, L 128', 'layer', { E: 768, H: 12, L: 128, S: 128, D: 64 }),
 ];

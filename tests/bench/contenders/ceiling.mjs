@@ -10,7 +10,8 @@ const tasksPerRun = 32;
 export async function create({ what, threads, variant = 'auto' }) {
   const options = { threads, variant, maxMemoryBytes: 2 ** 30 };
   const { bindings, memory, info } = await loadModule(options, undefined);
-  if (info.threads !== threads) throw new Error(`${threads} threads wanted, ${info.threads} got: ${info.threadsReason}`);
+  if (info.threads !== threads)
+    throw new Error(`${threads} threads wanted, ${info.threads} got: ${info.threadsReason}`);
   const work = { flops: 0, bytes: 0 };
   let run;
   if (what === 'compute') {

@@ -5,7 +5,8 @@ import { createEngine } from '../../../dist/index.js';
 export async function create({ threads, variant = 'auto', inPage, offMainThread = inPage }) {
   const engine = await createEngine({ backend: 'wasm', threads, variant, offMainThread });
   const { info } = engine;
-  if (info.threads !== threads) throw new Error(`${threads} threads wanted, ${info.threads} got: ${info.threadsReason}`);
+  if (info.threads !== threads)
+    throw new Error(`${threads} threads wanted, ${info.threads} got: ${info.threadsReason}`);
   let call;
   let layer;
   let last;
@@ -30,12 +31,15 @@ export async function create({ threads, variant = 'auto', inPage, offMainThread 
     const options = {};
     if (causal) options.causal = true;
     if (window) options.window = [window - 1, 0];
-    call = offMainThread ? () => engine.attention(q, k, v, options) : () => engine.attentionSync(q, k, v, options);
+    call = offMainThread
+      ? () => engine.attention(q, k, v, options)
+      : () => engine.attentionSync(q, k, v, options);
   };
 
   return {
     about: `${info.version}, ${info.variant}`,
-    prepare: (shape, inputs) => (shape.kind === 'layer' ? prepareLayer : prepareAttention)(shape, inputs),
+    prepare: (shape, inputs) =>
+      (shape.kind === 'layer' ? prepareLayer : prepareAttention)(shape, inputs),
     run() {
       const result = call();
       if (typeof result.then === 'function') return result.then((value) => (last = value));

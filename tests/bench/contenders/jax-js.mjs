@@ -17,7 +17,11 @@ export async function create() {
     if (window) options.localWindowSize = [window - 1, 0];
     const attend = jit((query, key, value) => nn.dotProductAttention(query, key, value, options));
     // [B,L,H,D] is the only layout.
-    const rows = { q: exchangeAxes(q, H, L, D), k: exchangeAxes(k, G, S, D), v: exchangeAxes(v, G, S, D) };
+    const rows = {
+      q: exchangeAxes(q, H, L, D),
+      k: exchangeAxes(k, G, S, D),
+      v: exchangeAxes(v, G, S, D),
+    };
     call = () =>
       attend(
         np.array(rows.q, { shape: [1, L, H, D] }),
@@ -28,7 +32,9 @@ export async function create() {
   };
 
   const layerOf = ({ H, L, D, E }, inputs) => {
-    const kernels = ['query', 'key', 'value', 'output'].map((name) => np.array(inputs[name], { shape: [E, E] }));
+    const kernels = ['query', 'key', 'value', 'output'].map((name) =>
+      np.array(inputs[name], { shape: [E, E] }),
+    );
     const forward = jit((x, query, key, value, output) => {
       const heads = (y) => y.reshape([1, L, H, D]);
       const q = heads(np.matmul(x.ref, query));
@@ -36,7 +42,8 @@ export async function create() {
       const v = heads(np.matmul(x, value));
       return np.matmul(nn.dotProductAttention(q, k, v).reshape([L, E]), output);
     });
-    call = () => forward(np.array(inputs.x, { shape: [L, E] }), ...kernels.map((kernel) => kernel.ref));
+    call = () =>
+      forward(np.array(inputs.x, { shape: [L, E] }), ...kernels.map((kernel) => kernel.ref));
     reader = (data) => data;
   };
 

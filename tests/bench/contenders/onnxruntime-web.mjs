@@ -1,12 +1,11 @@
-// Bench: onnxruntime-web's WebAssembly backend, from its build without WebGPU.
-import * as ort from 'onnxruntime-web/wasm';
-
+// Bench: onnxruntime-web's WebAssembly backend. It has one build for Node, whose threads find their files, and for pages one
+// without WebGPU.
 import { onnxContender } from '../onnx/contender.mjs';
 
-export async function create({ threads, operator, wasmPaths }) {
+export async function create({ threads, operator, inPage }) {
+  const ort = inPage ? await import('onnxruntime-web/wasm') : await import('onnxruntime-web');
   ort.env.wasm.numThreads = threads;
   ort.env.logLevel = 'error';
-  if (wasmPaths) ort.env.wasm.wasmPaths = wasmPaths;
   return onnxContender(ort, {
     operator,
     about: ort.env.versions.web ?? ort.env.versions.common,

@@ -69,7 +69,9 @@ export async function create() {
     run() {
       output = new Float32Array(shape.H * shape.L * shape.D);
       if (shape.kind !== 'layer') return attend(inputs.q, inputs.k, inputs.v, output, shape);
-      const [q, k, v] = ['query', 'key', 'value'].map((name) => project(inputs.x, inputs[name], shape));
+      const [q, k, v] = ['query', 'key', 'value'].map((name) =>
+        project(inputs.x, inputs[name], shape),
+      );
       attend(q, k, v, output, shape);
       output = merge(output, inputs.output, shape);
     },

@@ -1,6 +1,11 @@
 // Bench: TensorFlow.js on its wasm backend: matMul, softmax, matMul; it has no attention of its own.
 import * as tf from '@tensorflow/tfjs';
-import { getThreadsCount, setThreadsCount, setWasmPaths, version_wasm } from '@tensorflow/tfjs-backend-wasm';
+import {
+  getThreadsCount,
+  setThreadsCount,
+  setWasmPaths,
+  version_wasm,
+} from '@tensorflow/tfjs-backend-wasm';
 
 import { NotApplicable } from './not-applicable.mjs';
 
@@ -14,7 +19,9 @@ export async function create({ threads, wasmPaths }) {
   }
   // It takes the number for a wish: with two cores it starts one thread.
   if (threads > 1 && getThreadsCount() !== threads) {
-    throw new NotApplicable(`asked for ${threads} threads, TensorFlow.js starts ${getThreadsCount()}`);
+    throw new NotApplicable(
+      `asked for ${threads} threads, TensorFlow.js starts ${getThreadsCount()}`,
+    );
   }
   let compute;
   let kept = [];
@@ -44,7 +51,9 @@ export async function create({ threads, wasmPaths }) {
       kept = [bias];
       if (kind === 'layer') {
         const x = () => tf.tensor(inputs.x, [L, E]);
-        const [query, key, value, output] = ['query', 'key', 'value', 'output'].map((n) => tf.tensor(inputs[n], [E, E]));
+        const [query, key, value, output] = ['query', 'key', 'value', 'output'].map((n) =>
+          tf.tensor(inputs[n], [E, E]),
+        );
         kept.push(query, key, value, output);
         const heads = (y) => tf.transpose(tf.reshape(y, [L, H, D]), [1, 0, 2]);
         compute = () => {

@@ -10,8 +10,16 @@ import { failureOf } from './failure.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const checkout = fileURLToPath(new URL('../../..', import.meta.url));
-const isolation = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
-const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/usr/bin/google-chrome-stable'];
+const isolation = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+};
+const places = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/usr/bin/google-chrome-stable',
+];
 
 export const kind = 'chromium';
 
@@ -21,12 +29,22 @@ let browser;
 async function start() {
   if (browser) return;
   const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
-  if (!executablePath) throw new Error(`no Chromium at ${places.join(', ')}; install it, or name it in the variable CHROMIUM`);
+  if (!executablePath)
+    throw new Error(
+      `no Chromium at ${places.join(', ')}; install it, or name it in the variable CHROMIUM`,
+    );
   server = await createServer({
     configFile: false,
     root,
     logLevel: 'error',
-    server: { host: '127.0.0.1', port: 0, headers: isolation, hmr: false, watch: null, fs: { allow: [checkout] } },
+    server: {
+      host: '127.0.0.1',
+      port: 0,
+      headers: isolation,
+      hmr: false,
+      watch: null,
+      fs: { allow: [checkout] },
+    },
     optimizeDeps: {
       entries: [],
       // Made of CommonJS modules, so bundled by Vite first; the others are ES modules that find their files by their address.
@@ -86,7 +104,10 @@ export async function startHost(contender, threads) {
       }, timeoutMs);
     });
     try {
-      const answer = page.evaluate(([name, value]) => globalThis.callStation(name, value), [method, args]);
+      const answer = page.evaluate(
+        ([name, value]) => globalThis.callStation(name, value),
+        [method, args],
+      );
       answer.catch(() => {});
       const { result, error } = await Promise.race([answer, crashed.promise, late]);
       if (error) throw failureOf(error);
@@ -106,12 +127,16 @@ export async function startHost(contender, threads) {
     const encoded = await call('readEncoded');
     if (encoded === null) return null;
     const bytes = Buffer.from(encoded, 'base64');
-    return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+    return new Float32Array(
+      bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength),
+    );
   };
 
   try {
     await page.goto(new URL('page/index.html', server.resolvedUrls.local[0]).href);
-    await page.waitForFunction(() => globalThis.callStation !== undefined, undefined, { timeout: 30_000 });
+    await page.waitForFunction(() => globalThis.callStation !== undefined, undefined, {
+      timeout: 30_000,
+    });
     const options = { threads, ...contender.options, ...hostOptions[contender.id] };
     const { about, work } = await call('create', { module: contender.module, options }, 60_000);
     return { about, work, call, close, read, ended: () => ended };

@@ -5,7 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { failureOf } from './failure.mjs';
 
 const child = fileURLToPath(new URL('child.mjs', import.meta.url));
-const tensorflowFiles = fileURLToPath(new URL('../node_modules/@tensorflow/tfjs-backend-wasm/dist/', import.meta.url));
+const tensorflowFiles = fileURLToPath(
+  new URL('../node_modules/@tensorflow/tfjs-backend-wasm/dist/', import.meta.url),
+);
 
 /** What a contender must be told about this kind of host. */
 const hostOptions = { tfjs: { wasmPaths: tensorflowFiles } };
@@ -15,7 +17,11 @@ export const describe = async () => `Node ${process.versions.node}, V8 ${process
 
 /** @param {import('../contenders/index.mjs').Contender} contender */
 export async function startHost(contender, threads) {
-  const worker = fork(child, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'pipe', 'ipc'], execArgv: [] });
+  const worker = fork(child, {
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    execArgv: [],
+  });
   let words = ''; // the end of what it said on standard error, for the report of a crash
   worker.stderr.setEncoding('utf8').on('data', (chunk) => (words = (words + chunk).slice(-2000)));
   const waiting = new Map();
@@ -30,8 +36,15 @@ export async function startHost(contender, threads) {
     else resolve(result);
   });
   worker.on('close', (code, signal) => {
-    const last = words.trim().split('\n').filter((line) => !line.startsWith('    at ')).at(-1) ?? '';
-    ended = new Error(`its process ended with ${signal ?? `code ${code}`}${last && `: ${last.slice(0, 200)}`}`);
+    const last =
+      words
+        .trim()
+        .split('\n')
+        .filter((line) => !line.startsWith('    at '))
+        .at(-1) ?? '';
+    ended = new Error(
+      `its process ended with ${signal ?? `code ${code}`}${last && `: ${last.slice(0, 200)}`}`,
+    );
     ready.reject(ended);
     for (const { reject } of waiting.values()) reject(ended);
     waiting.clear();

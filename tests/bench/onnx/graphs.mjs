@@ -17,7 +17,11 @@ function windowMask({ L, S, window }) {
 // ai.onnx.Attention, opset 23: everything [B,H,L,D], groups and causality inside.
 function attention(shape, { q, k, v }) {
   const { H, G, L, S, D, causal, window } = shape;
-  const inputs = { q: { dims: [1, H, L, D] }, k: { dims: [1, G, S, D] }, v: { dims: [1, G, S, D] } };
+  const inputs = {
+    q: { dims: [1, H, L, D] },
+    k: { dims: [1, G, S, D] },
+    v: { dims: [1, G, S, D] },
+  };
   const feeds = { q, k, v };
   if (window) {
     inputs.mask = { dims: [L, S], type: 'bool' };
@@ -36,7 +40,11 @@ function attention(shape, { q, k, v }) {
 function multiHeadAttention(shape, { q, k, v }) {
   const { H, G, L, S, D, causal, window } = shape;
   if (G !== H) throw new NotApplicable('MultiHeadAttention has no grouped heads');
-  const inputs = { q: { dims: [1, L, H * D] }, k: { dims: [1, H, S, D] }, v: { dims: [1, H, S, D] } };
+  const inputs = {
+    q: { dims: [1, L, H * D] },
+    k: { dims: [1, H, S, D] },
+    v: { dims: [1, H, S, D] },
+  };
   const feeds = { q: exchangeAxes(q, H, L, D), k, v };
   const names = ['q', 'k', 'v'];
   if (window) {
@@ -44,8 +52,17 @@ function multiHeadAttention(shape, { q, k, v }) {
     feeds.bias = Float32Array.from(windowMask(shape), (seen) => (seen ? 0 : -1e30));
     names.push('', '', 'bias');
   }
-  const attributes = { num_heads: int(H), ...(causal && !window ? { unidirectional: int(1) } : {}) };
-  const node = { op: 'MultiHeadAttention', domain: 'com.microsoft', inputs: names, outputs: ['output'], attributes };
+  const attributes = {
+    num_heads: int(H),
+    ...(causal && !window ? { unidirectional: int(1) } : {}),
+  };
+  const node = {
+    op: 'MultiHeadAttention',
+    domain: 'com.microsoft',
+    inputs: names,
+    outputs: ['output'],
+    attributes,
+  };
   return {
     graph: { nodes: [node], inputs, outputs: { output: { dims: [1, L, H * D] } } },
     feeds,
@@ -56,9 +73,17 @@ function multiHeadAttention(shape, { q, k, v }) {
 // Projections as MatMul with constant kernels, which onnxruntime packs once.
 function layer({ H, L, E }, inputs, operator) {
   const constants = {};
-  for (const name of ['query', 'key', 'value', 'output']) constants[`W_${name}`] = { data: inputs[name], dims: [E, E] };
-  const project = (from, name, to) => ({ op: 'MatMul', inputs: [from, `W_${name}`], outputs: [to] });
-  const heads = operator === 'Attention' ? { q_num_heads: int(H), kv_num_heads: int(H) } : { num_heads: int(H) };
+  for (const name of ['query', 'key', 'value', 'output'])
+    constants[`W_${name}`] = { data: inputs[name], dims: [E, E] };
+  const project = (from, name, to) => ({
+    op: 'MatMul',
+    inputs: [from, `W_${name}`],
+    outputs: [to],
+  });
+  const heads =
+    operator === 'Attention'
+      ? { q_num_heads: int(H), kv_num_heads: int(H) }
+      : { num_heads: int(H) };
   const nodes = [
     project('x', 'query', 'q'),
     project('x', 'key', 'k'),
@@ -73,7 +98,12 @@ function layer({ H, L, E }, inputs, operator) {
     project('attended', 'output', 'y'),
   ];
   return {
-    graph: { nodes, inputs: { x: { dims: [1, L, E] } }, outputs: { y: { dims: [1, L, E] } }, constants },
+    graph: {
+      nodes,
+      inputs: { x: { dims: [1, L, E] } },
+      outputs: { y: { dims: [1, L, E] } },
+      constants,
+    },
     feeds: { x: inputs.x },
     read: (data) => data,
   };

@@ -27,7 +27,12 @@ function valueInfo(name, { type = 'float', dims }) {
 
 function initializer(name, { data, dims }) {
   const raw = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  return [...dims.map((dim) => integer(1, dim)), integer(2, elementTypes.float), bytes(8, name), bytes(9, raw)];
+  return [
+    ...dims.map((dim) => integer(1, dim)),
+    integer(2, elementTypes.float),
+    bytes(8, name),
+    bytes(9, raw),
+  ];
 }
 
 export const int = (value) => ({ type: 'int', value });
@@ -49,5 +54,11 @@ export function encodeModel({ nodes, inputs, outputs, constants = {} }) {
     ...entries(12, outputs, valueInfo),
   ];
   const opset = (domain, version) => bytes(8, [bytes(1, domain), integer(2, version)]);
-  return message([integer(1, 10), bytes(2, 'headwise bench'), bytes(7, graph), opset('', 23), opset('com.microsoft', 1)]);
+  return message([
+    integer(1, 10),
+    bytes(2, 'headwise bench'),
+    bytes(7, graph),
+    opset('', 23),
+    opset('com.microsoft', 1),
+  ]);
 }

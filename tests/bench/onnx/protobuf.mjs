@@ -33,8 +33,16 @@ export const float = (field, value) =>
 
 /** A field that holds bytes, a string or (given as its fields) a message: wire type 2. */
 export function bytes(field, value) {
-  const content = typeof value === 'string' ? text.encode(value) : Array.isArray(value) ? concatenate(value) : value;
-  return concatenate([Uint8Array.from([...varint((field << 3) | 2), ...varint(content.length)]), content]);
+  const content =
+    typeof value === 'string'
+      ? text.encode(value)
+      : Array.isArray(value)
+        ? concatenate(value)
+        : value;
+  return concatenate([
+    Uint8Array.from([...varint((field << 3) | 2), ...varint(content.length)]),
+    content,
+  ]);
 }
 
 /** A whole message from its fields. */

@@ -18,7 +18,8 @@ function encode(array) {
   const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   const step = 3 * 8192; // a multiple of 3, so that the pieces' codes can be joined
   let text = '';
-  for (let i = 0; i < bytes.length; i += step) text += btoa(String.fromCharCode(...bytes.subarray(i, i + step)));
+  for (let i = 0; i < bytes.length; i += step)
+    text += btoa(String.fromCharCode(...bytes.subarray(i, i + step)));
   return text;
 }
 

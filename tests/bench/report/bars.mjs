@@ -16,12 +16,46 @@ const best = (...values) => {
   return known.length > 0 ? Math.min(...known) : undefined; // headwise is least ahead of the better one
 };
 const bars = [
-  { what: 'share of the multiply-add ceiling, D 64', shapes: middle, threads: 1, bar: 0.84, measure: (row) => row('headwise')?.share },
-  { what: 'share of the multiply-add ceiling, D 128', shapes: wide, threads: 1, bar: 0.89, measure: (row) => row('headwise')?.share },
-  { what: 'share of its ceiling, plain SIMD, D 64', shapes: middle, threads: 1, bar: 0.84, measure: (row) => row('headwise-simd')?.share },
-  { what: 'times onnxruntime-web', shapes: [...middle, ...wide], bar: 2.4, measure: (row) => row('ort-web-mha')?.headwiseFaster },
-  { what: 'times onnxruntime-web, causal', shapes: causal, bar: 4.4, measure: (row) => row('ort-web-mha')?.headwiseFaster },
-  { what: 'speed of onnxruntime-node (native)', shapes: [...middle, ...wide], threads: 1, bar: 0.65, measure: (row) => row('ort-node-mha')?.headwiseFaster },
+  {
+    what: 'share of the multiply-add ceiling, D 64',
+    shapes: middle,
+    threads: 1,
+    bar: 0.84,
+    measure: (row) => row('headwise')?.share,
+  },
+  {
+    what: 'share of the multiply-add ceiling, D 128',
+    shapes: wide,
+    threads: 1,
+    bar: 0.89,
+    measure: (row) => row('headwise')?.share,
+  },
+  {
+    what: 'share of its ceiling, plain SIMD, D 64',
+    shapes: middle,
+    threads: 1,
+    bar: 0.84,
+    measure: (row) => row('headwise-simd')?.share,
+  },
+  {
+    what: 'times onnxruntime-web',
+    shapes: [...middle, ...wide],
+    bar: 2.4,
+    measure: (row) => row('ort-web-mha')?.headwiseFaster,
+  },
+  {
+    what: 'times onnxruntime-web, causal',
+    shapes: causal,
+    bar: 4.4,
+    measure: (row) => row('ort-web-mha')?.headwiseFaster,
+  },
+  {
+    what: 'speed of onnxruntime-node (native)',
+    shapes: [...middle, ...wide],
+    threads: 1,
+    bar: 0.65,
+    measure: (row) => row('ort-node-mha')?.headwiseFaster,
+  },
   {
     what: 'all threads over one',
     shapes: [...large, ...large.map((name) => `${name} causal`)],
@@ -29,16 +63,38 @@ const bars = [
     bar: 1.85,
     measure: (row) => row('headwise', 1)?.headwiseFaster,
   },
-  { what: 'share of the read bandwidth', shapes: ['32×1×16384×128 decoding'], bar: 0.8, measure: (row) => row('headwise')?.share },
+  {
+    what: 'share of the read bandwidth',
+    shapes: ['32×1×16384×128 decoding'],
+    bar: 0.8,
+    measure: (row) => row('headwise')?.share,
+  },
   {
     what: "times onnxruntime-web's better operator",
     shapes: ['32×1×16384×128 decoding'],
     bar: 2,
-    measure: (row) => best(row('ort-web-mha')?.headwiseFaster, row('ort-web-attention')?.headwiseFaster),
+    measure: (row) =>
+      best(row('ort-web-mha')?.headwiseFaster, row('ort-web-attention')?.headwiseFaster),
   },
-  { what: 'times the same graph in onnxruntime-web', shapes: layers, bar: 2, measure: (row) => row('ort-web-mha')?.headwiseFaster },
-  { what: 'times onnxruntime-web, tiny call', shapes: ['2×4×4×3 tiny'], bar: 8, measure: (row) => row('ort-web-mha')?.headwiseFaster },
-  { what: 'times TensorFlow.js, tiny call', shapes: ['2×4×4×3 tiny'], threads: 1, bar: 8, measure: (row) => row('tfjs')?.headwiseFaster },
+  {
+    what: 'times the same graph in onnxruntime-web',
+    shapes: layers,
+    bar: 2,
+    measure: (row) => row('ort-web-mha')?.headwiseFaster,
+  },
+  {
+    what: 'times onnxruntime-web, tiny call',
+    shapes: ['2×4×4×3 tiny'],
+    bar: 8,
+    measure: (row) => row('ort-web-mha')?.headwiseFaster,
+  },
+  {
+    what: 'times TensorFlow.js, tiny call',
+    shapes: ['2×4×4×3 tiny'],
+    threads: 1,
+    bar: 8,
+    measure: (row) => row('tfjs')?.headwiseFaster,
+  },
 ];
 
 /** @returns {{ what: string, where: string, bar: string, measured: string, met: boolean }[]} */
@@ -46,10 +102,13 @@ export function barsOf({ results, cold }) {
   const lines = [];
   for (const { what, shapes, threads, many, bar, measure } of bars) {
     for (const result of results) {
-      if (!shapes.includes(result.shape.name) || (threads ?? result.threads) !== result.threads) continue;
+      if (!shapes.includes(result.shape.name) || (threads ?? result.threads) !== result.threads)
+        continue;
       if (many && result.threads === 1) continue;
       const rows = rowsOf(result);
-      const value = measure((id, count = result.threads) => rows.find((row) => row.id === id && row.threads === count));
+      const value = measure((id, count = result.threads) =>
+        rows.find((row) => row.id === id && row.threads === count),
+      );
       if (value === undefined) continue;
       const where = `${result.shape.name}, ${result.threads} thread${result.threads > 1 ? 's' : ''}`;
       lines.push({ what, where, bar: `≥ ${bar}`, measured: digits(value), met: value >= bar });
@@ -59,13 +118,25 @@ export function barsOf({ results, cold }) {
     if (row.id !== 'headwise' || row.failure) continue;
     const value = row.first / row.steady;
     const where = `${cold.firstCallShape}, ${row.threads} thread${row.threads > 1 ? 's' : ''}`;
-    lines.push({ what: 'first call over the steady one', where, bar: '≤ 2.5', measured: digits(value), met: value <= 2.5 });
+    lines.push({
+      what: 'first call over the steady one',
+      where,
+      bar: '≤ 2.5',
+      measured: digits(value),
+      met: value <= 2.5,
+    });
   }
   for (const row of cold?.memory ?? []) {
     if (row.failure) continue;
     const where = `${cold.longShape}, ${row.threads} thread${row.threads > 1 ? 's' : ''}`;
     const met = row.beyondBytes <= 24 * 2 ** 20;
-    lines.push({ what: 'heap beyond inputs and outputs', where, bar: '≤ 24 MiB', measured: mebibytes(row.beyondBytes), met });
+    lines.push({
+      what: 'heap beyond inputs and outputs',
+      where,
+      bar: '≤ 24 MiB',
+      measured: mebibytes(row.beyondBytes),
+      met,
+    });
   }
   return lines;
 }
@@ -73,6 +144,15 @@ export function barsOf({ results, cold }) {
 export function barsTable(report) {
   const lines = barsOf(report);
   if (lines.length === 0) return '';
-  const table = lines.map(({ what, where, bar, measured, met }) => [`${met ? '✓' : '✗'} ${what}`, where, bar, measured]);
-  return ['bars', ...columns([['', 'where', 'bar', 'measured'], ...table]).map((line) => `  ${line}`), ''].join('\n');
+  const table = lines.map(({ what, where, bar, measured, met }) => [
+    `${met ? '✓' : '✗'} ${what}`,
+    where,
+    bar,
+    measured,
+  ]);
+  return [
+    'bars',
+    ...columns([['', 'where', 'bar', 'measured'], ...table]).map((line) => `  ${line}`),
+    '',
+  ].join('\n');
 }

@@ -22,16 +22,26 @@ function cell(row) {
 function tableOf(results, threads) {
   const chosen = results.filter((result) => result.threads === threads);
   const tables = chosen.map((result) => ({ result, rows: rowsOf(result) }));
-  const present = rivals.filter(([id]) => tables.some(({ rows }) => rows.some((row) => row.id === id)));
+  const present = rivals.filter(([id]) =>
+    tables.some(({ rows }) => rows.some((row) => row.id === id)),
+  );
   const head = ['shape', 'unit', 'headwise', 'of ceiling', ...present.map(([, label]) => label)];
   const lines = tables.map(({ result, rows }) => {
     const find = (id) => rows.find((row) => row.id === id && row.threads === threads);
     const own = find('headwise') ?? {};
     const speed = own.speed === undefined ? (own.failure ?? '–') : `**${digits(own.speed)}**`;
-    return [result.shape.name, own.unit ?? '', speed, percent(own.share), ...present.map(([id]) => cell(find(id)))];
+    return [
+      result.shape.name,
+      own.unit ?? '',
+      speed,
+      percent(own.share),
+      ...present.map(([id]) => cell(find(id))),
+    ];
   });
   const line = (cells) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map((_, i) => (i < 2 ? '---' : '--:'))), ...lines.map(line)].join('\n');
+  return [line(head), line(head.map((_, i) => (i < 2 ? '---' : '--:'))), ...lines.map(line)].join(
+    '\n',
+  );
 }
 
 /** @param {{ about: object, results: object[] }} report */
@@ -44,7 +54,9 @@ export function markdown({ about, results }) {
   return [
     `${about.date.slice(0, 10)}, ${about.platform}, ${about.cpu}, ${about.engine}, headwise ${about.headwise}; medians of ` +
       `${about.rounds} interleaved rounds. In parentheses: how many times faster headwise is.`,
-    ...threads.map((count) => `**${count} thread${count > 1 ? 's' : ''}**\n\n${tableOf(results, count)}`),
+    ...threads.map(
+      (count) => `**${count} thread${count > 1 ? 's' : ''}**\n\n${tableOf(results, count)}`,
+    ),
     ...(failures.size > 0 ? [`Failures:\n\n${[...failures].join('\n')}`] : []),
     '',
   ].join('\n\n');

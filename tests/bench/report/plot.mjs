@@ -1,7 +1,9 @@
-// Bench: the results as one SVG picture: the share of the multiply-add ceiling that each contender reaches at each shape.
+// Bench: the results as one SVG picture: the speed of each contender at each shape, and the
+// multiply-add ceiling.
 import * as Plot from '@observablehq/plot';
 import { JSDOM } from 'jsdom';
 
+import { median } from '../statistics.mjs';
 import { rowsOf } from './summary.mjs';
 
 // Okabe and Ito's palette: told apart with any colour vision.
@@ -31,7 +33,8 @@ function points(results, threads) {
     const rows = rowsOf(result).filter((row) => row.speed !== undefined && row.threads === threads);
     for (const [name, ids] of families) {
       const speeds = rows.filter((row) => ids.includes(row.id)).map((row) => row.speed);
-      if (speeds.length > 0) found.push({ shape: result.shape.name, name, speed: Math.max(...speeds) });
+      if (speeds.length > 0)
+        found.push({ shape: result.shape.name, name, speed: Math.max(...speeds) });
     }
   }
   return found;
@@ -39,7 +42,9 @@ function points(results, threads) {
 
 function ceilingOf(results, threads) {
   const rows = results.filter((result) => result.threads === threads).flatMap(rowsOf);
-  return rows.filter((row) => row.id === 'fma' && row.threads === threads && row.speed).map((row) => row.speed);
+  return rows
+    .filter((row) => row.id === 'fma' && row.threads === threads && row.speed)
+    .map((row) => row.speed);
 }
 
 /** @returns {string} an SVG document; empty when there is nothing to draw */
@@ -52,18 +57,31 @@ export function plot({ about, results }, threads) {
   const figure = Plot.plot({
     document,
     width: 900,
-    height: 90 + 34 * shapes.length,
+    height: 120 + 30 * shapes.length,
     marginLeft: 210,
     marginTop: 70,
     marginRight: 30,
-    style: { background: 'white', color: '#222', fontFamily: 'system-ui, sans-serif', fontSize: '12px' },
-    x: { label: `GFLOP/s, ${threads} thread${threads > 1 ? 's' : ''} · ${about.engine} · ${about.cpu}`, grid: true, zero: true },
+    marginBottom: 50,
+    style: {
+      background: 'white',
+      color: '#222',
+      fontFamily: 'system-ui, sans-serif',
+      fontSize: '12px',
+    },
+    x: {
+      label: `GFLOP/s, ${threads} thread${threads > 1 ? 's' : ''} · ${about.engine} · ${about.cpu}`,
+      labelAnchor: 'center',
+      labelArrow: 'none',
+      labelOffset: 42,
+      grid: true,
+      zero: true,
+    },
     y: { label: null, domain: shapes },
     color: { domain: Object.keys(colours), range: Object.values(colours) },
     marks: [
       Plot.ruleX([0]),
       ...(ceilings.length > 0
-        ? [Plot.ruleX([Math.max(...ceilings)], { stroke: '#222', strokeDasharray: '4,3' })]
+        ? [Plot.ruleX([median(ceilings)], { stroke: '#222', strokeDasharray: '4,3' })]
         : []),
       Plot.dot(data, { x: 'speed', y: 'shape', fill: 'name', r: 5 }),
     ],
@@ -91,7 +109,7 @@ function drawLegend(document, figure) {
       figure.append(element);
     };
     add('circle', { cx: x, cy: y, r: 5, fill: colour });
-    add('text', { x: x + 10, y: y + 4, fill: '#222' }, name);
+    add('text', { x: x + 10, y: y + 4, fill: '#222', 'text-anchor': 'start' }, name);
     x += width;
   }
 }

@@ -6,7 +6,8 @@ import { median, shareOfCeiling, speedOf, speedRatio, spread } from '../statisti
  * @param {{ shape: object, threads: number, entries: import('../suite.mjs').Entry[] }} result
  */
 export function rowsOf({ shape, threads, entries }) {
-  const find = (id, count = threads) => entries.find((entry) => entry.id === id && entry.threads === count);
+  const find = (id, count = threads) =>
+    entries.find((entry) => entry.id === id && entry.threads === count);
   const headwise = find('headwise');
   return entries.map((entry) => {
     const { id, label, about, maxDifference, failure, notApplicable, times } = entry;
@@ -26,7 +27,8 @@ export function rowsOf({ shape, threads, entries }) {
       row.share = shareOfCeiling(times, entry.work[work], ceiling.times, ceiling.work[work]);
     }
     // How many times faster headwise is, in the same rounds.
-    if (!isCeiling && entry !== headwise && headwise?.times.length > 0) row.headwiseFaster = speedRatio(headwise.times, times);
+    if (!isCeiling && entry !== headwise && headwise?.times.length > 0)
+      row.headwiseFaster = speedRatio(headwise.times, times);
     return row;
   });
 }

@@ -4,17 +4,26 @@ import { rowsOf } from './summary.mjs';
 
 /** Lines of aligned columns; all but the first are aligned right. */
 export function columns(rows) {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => [...row[column]].length)));
+  const widths = rows[0].map((_, column) =>
+    Math.max(...rows.map((row) => [...row[column]].length)),
+  );
   const pad = (text, width, left) => {
     const space = ' '.repeat(width - [...text].length);
     return left ? text + space : space + text;
   };
-  return rows.map((row) => row.map((cell, i) => pad(cell, widths[i], i === 0)).join('  ').trimEnd());
+  return rows.map((row) =>
+    row
+      .map((cell, i) => pad(cell, widths[i], i === 0))
+      .join('  ')
+      .trimEnd(),
+  );
 }
 
 export function shapeTable(result) {
   const rows = rowsOf(result);
-  const table = [['', 'threads', 'call', 'speed', 'of ceiling', 'headwise is', 'difference', '± rounds']];
+  const table = [
+    ['', 'threads', 'call', 'speed', 'of ceiling', 'headwise is', 'difference', '± rounds'],
+  ];
   const notes = [];
   for (const row of rows) {
     if (row.notApplicable || row.failure) {
@@ -47,15 +56,30 @@ export function coldTables(cold) {
       ...[row.first, row.second, row.tenth, row.steady].map(milliseconds),
       times(row.first / row.steady),
     ]);
-  const start = cold.startUp.filter((row) => !failed(row)).map((row) => [name(row), ...[row.created, row.result].map(milliseconds)]);
+  const start = cold.startUp
+    .filter((row) => !failed(row))
+    .map((row) => [name(row), ...[row.created, row.result].map(milliseconds)]);
   const memory = cold.memory
     .filter((row) => !failed(row))
-    .map((row) => [name(row), ...[row.beyondBytes, row.peakBytes, row.heapBytes].map(mebibytes), milliseconds(row.ms)]);
-  const section = (title, head, rows) => (rows.length === 0 ? [] : [title, ...columns([head, ...rows]).map((line) => `  ${line}`), '']);
+    .map((row) => [
+      name(row),
+      ...[row.beyondBytes, row.peakBytes, row.heapBytes].map(mebibytes),
+      milliseconds(row.ms),
+    ]);
+  const section = (title, head, rows) =>
+    rows.length === 0 ? [] : [title, ...columns([head, ...rows]).map((line) => `  ${line}`), ''];
   return [
-    ...section(`first calls of a fresh process, ${cold.firstCallShape}`, ['', 'first', 'second', 'tenth', 'steady', 'first/steady'], first),
+    ...section(
+      `first calls of a fresh process, ${cold.firstCallShape}`,
+      ['', 'first', 'second', 'tenth', 'steady', 'first/steady'],
+      first,
+    ),
     ...section('start-up, from nothing', ['', 'ready', 'first result'], start),
-    ...section(`memory, ${cold.longShape}`, ['', 'beyond inputs and output', 'in use at most', 'heap', 'the call'], memory),
+    ...section(
+      `memory, ${cold.longShape}`,
+      ['', 'beyond inputs and output', 'in use at most', 'heap', 'the call'],
+      memory,
+    ),
     ...failures.map((row) => `  ✗ ${name(row)}: ${row.failure}`),
   ].join('\n');
 }
