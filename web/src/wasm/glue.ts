@@ -59,6 +59,9 @@ export interface Bindings {
   beginEmbedding(args: number): number;
   positionalEncoding(args: number): number;
   beginPositionalEncoding(args: number): number;
+  /** The ceilings, for the benchmark: cpp/include/headwise/probe.h. Operations done; a status. */
+  probeMultiplyAdd(tasks: number): number;
+  probeRead(data: number, count: number): number;
 }
 
 export interface GlueOptions {
