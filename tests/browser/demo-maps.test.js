@@ -150,3 +150,44 @@ test.each(['light', 'dark'])(
     expect(found.hatched).toBeGreaterThan(1);
   },
 );
+
+test('of several runs only the last counts; a cancelled one says so, and the next is right (F2)', async () => {
+  const found = await opened.page.evaluate(async () => {
+    const { Latest } = await import('/src/latest.ts');
+    const latest = new Latest();
+    const aborted = [];
+    let finishFirst;
+    // A run that ends late and does not even look at its signal.
+    const first = latest.run((signal) => {
+      signal.addEventListener('abort', () => aborted.push('first'));
+      return new Promise((resolve) => (finishFirst = () => resolve('first')));
+    });
+    const second = await latest.run(async () => 'second');
+    finishFirst();
+    const third = latest.run((signal) => {
+      return new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      );
+    });
+    latest.cancel();
+    const fourth = latest.run(async () => {
+      throw new Error('no');
+    });
+    return {
+      aborted,
+      first: await first,
+      second,
+      third: (await third).kind,
+      fourth: (await fourth).kind,
+      fifth: await latest.run(async () => 'fifth'),
+    };
+  });
+  expect(found).toEqual({
+    aborted: ['first'],
+    first: { kind: 'stale' },
+    second: { kind: 'done', value: 'second' },
+    third: 'cancelled',
+    fourth: 'failed',
+    fifth: { kind: 'done', value: 'fifth' },
+  });
+});
