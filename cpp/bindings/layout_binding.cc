@@ -1,5 +1,5 @@
-// Binding layer: publishes where each field of each argument struct lies, so that JavaScript fills the structs in place and
-// no offset is ever written down a second time.
+// Binding layer: publishes where each field of each argument struct lies, so that JavaScript fills the structs in place
+// and no offset is ever written down a second time.
 #include <emscripten/bind.h>
 #include <emscripten/val.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using emscripten::val;
 
-// How JavaScript is to write a field: 'i32', 'u32' (pointers too) or 'f32'; 'struct' for one that is filled field by field.
+// How JavaScript is to write a field: 'i32', 'u32' (pointers too), 'f32', or 'struct' for one filled field by field.
 template <class T>
 constexpr const char* KindOf() {
   if constexpr (std::is_pointer_v<T>) {
@@ -60,9 +60,9 @@ class Table {
 #define HEADWISE_FIELD(table, Struct, field) \
   (table).Add(#field, offsetof(Struct, field), KindOf<std::remove_cv_t<decltype(Struct::field)>>())
 
-#define HEADWISE_STRIDES(table, Struct, field)   \
-  HEADWISE_FIELD(table, Struct, field.batch);    \
-  HEADWISE_FIELD(table, Struct, field.head);     \
+#define HEADWISE_STRIDES(table, Struct, field) \
+  HEADWISE_FIELD(table, Struct, field.batch);  \
+  HEADWISE_FIELD(table, Struct, field.head);   \
   HEADWISE_FIELD(table, Struct, field.row)
 
 val AttentionTable() {

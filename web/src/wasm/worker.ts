@@ -20,22 +20,17 @@ interface Scope {
 const scope = globalThis as unknown as Scope;
 
 // In a page this script does nothing: it is for workers.
-if (typeof document === 'undefined') {
-  if (typeof scope.postMessage === 'function') {
-    scope.onmessage = ({ data }) => begin(data as WorkerRole);
-  } else {
-    void beginInNode();
-  }
-}
+if (typeof document === 'undefined') void listen();
 
-// Gives Node's worker the Web worker's face. Its messages wait in the port until there is a listener.
-async function beginInNode(): Promise<void> {
+// Messages wait until the script has run and, in Node's port, until there is a listener.
+async function listen(): Promise<void> {
   const threads = (await nodeModule('worker_threads')) as NodeWorkerThreads | undefined;
   const port: NodePort | null | undefined = threads?.parentPort;
-  if (port === null || port === undefined) return;
-  scope.self = globalThis;
-  scope.postMessage = (message, transfer) => port.postMessage(message, transfer);
   scope.onmessage = ({ data }) => begin(data as WorkerRole);
+  if (port === null || port === undefined) return;
+  // Node's worker, or another runtime's likeness of it, gets the Web worker's face.
+  scope.self ??= globalThis;
+  scope.postMessage = (message, transfer) => port.postMessage(message, transfer);
   port.on('message', (data) => scope.onmessage?.({ data }));
 }
 
