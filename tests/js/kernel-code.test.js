@@ -1,0 +1,56 @@
+// Tests: the kernels' code, as it stands in the built files: that relaxed SIMD is really used where it should be and nowhere
+// else, and that the innermost loops hold no more instructions than they did. A guard against slow code that a noisy machine
+// does not disturb; raising a number here is a reviewed change.
+import { fileURLToPath } from 'node:url';
+import { innermostLoops } from './support/wasm-loops.js';
+
+const file = (variant) =>
+  fileURLToPath(new URL(`../../dist/wasm/headwise-${variant}.wasm`, import.meta.url));
+
+const count = ({ counts }, op) => counts[op] ?? 0;
+const splats = (loop) => count(loop, 'v128.load32_splat');
+const loads = (loop) => count(loop, 'v128.load');
+
+describe.each(['relaxed', 'simd'])('the kernels of the %s build', (variant) => {
+  // A multiply-add is one instruction with relaxed SIMD, two without.
+  const multiplyAdds = (loop) => count(loop, variant === 'relaxed' ? 'f32x4.relaxed_madd' : 'f32x4.mul');
+  const extra = variant === 'relaxed' ? 0 : 1;
+  let loops;
+  beforeAll(async () => {
+    loops = await innermostLoops(file(variant));
+  });
+
+  test('relaxed instructions are in the relaxed build alone', () => {
+    const relaxed = loops
+      .flatMap(({ counts }) => Object.entries(counts))
+      .filter(([op]) => op.includes('relaxed'))
+      .reduce((sum, [, n]) => sum + n, 0);
+    if (variant === 'relaxed') expect(relaxed).toBeGreaterThan(100);
+    else expect(relaxed).toBe(0);
+  });
+
+  test('the product: 12 multiply-adds share 8 loads, and at most 5 other instructions go with them', () => {
+    // Six rows by eight columns, four steps of k in a turn.
+    const products = loops.filter((loop) => splats(loop) === 24 && loads(loop) === 8);
+    expect(products.length).toBeGreaterThanOrEqual(3); // store, add, rescale
+    for (const loop of products) {
+      expect(multiplyAdds(loop)).toBe(48);
+      expect(loop.size).toBeLessThanOrEqual(4 * (12 * (1 + extra) + 8) + 20);
+    }
+  });
+
+  test('the softmax: 8 scores in at most 45 instructions, none of them a vector literal', () => {
+    const softmax = loops.filter(
+      (loop) =>
+        loads(loop) === 2 &&
+        count(loop, 'v128.store') === 2 &&
+        count(loop, 'v128.andnot') === 2 &&
+        count(loop, 'v128.const') === 0,
+    );
+    expect(softmax.length).toBeGreaterThanOrEqual(1);
+    for (const loop of softmax) {
+      expect(multiplyAdds(loop)).toBe(12);
+      expect(loop.size).toBeLessThanOrEqual(45 + 12 * extra);
+    }
+  });
+});
