@@ -7,10 +7,11 @@ import { fileURLToPath } from 'node:url';
 import { help, readArgs } from './args.mjs';
 import { runCold } from './cold.mjs';
 import { contenders } from './contenders/index.mjs';
-import { ensureNode } from './newest-node.mjs';
+import { ensureNode } from './node24.mjs';
 import { barsTable } from './report/bars.mjs';
 import { comparison } from './report/compare.mjs';
 import { markdown } from './report/markdown.mjs';
+import { updateReadme } from './report/readme.mjs';
 import { coldTables, shapeTable } from './report/table.mjs';
 import { shapes } from './shapes.mjs';
 import { runSuite } from './suite.mjs';
@@ -34,7 +35,7 @@ function chosenBy(args) {
   };
 }
 
-async function save(report) {
+async function save(report, whole) {
   mkdirSync(folder, { recursive: true });
   const write = (name, text) => {
     writeFileSync(`${folder}${name}`, text);
@@ -42,7 +43,9 @@ async function save(report) {
   };
   const { host } = report.about;
   write(`${host}.json`, `${JSON.stringify(report, null, 1)}\n`);
-  write(`${host}.md`, markdown(report));
+  const text = markdown(report);
+  write(`${host}.md`, text);
+  if (whole && host === 'node' && updateReadme(text)) console.log('updated: README.md');
   const { plot } = await import('./report/plot.mjs');
   for (const threads of new Set(report.results.map((result) => result.threads))) {
     const picture = plot(report, threads);
@@ -116,7 +119,7 @@ async function main() {
   }
   if (host.kind === 'node') console.log(barsTable(report)); // they are meant for Node
   if (earlier) console.log(comparison(earlier, report));
-  if (args.save) await save(report);
+  if (args.save) await save(report, !args.only && !args.rivals && !args.quick);
 }
 
 ensureNode();
