@@ -1,4 +1,4 @@
-// Which keys a query row sees, as far as lengths, causality and the window say: one interval a row. Pure.
+// Attention driver: which keys a query row sees, as far as lengths, causality and the window say: one interval a row. Pure.
 #pragma once
 
 #include <algorithm>
