@@ -69,4 +69,7 @@ target_link_options(module PRIVATE
   --no-entry
   # Growing shared memory slows JavaScript that holds views of it; ours takes a view anew for each copy.
   -Wno-pthreads-mem-growth)
-set_property(TARGET module APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_FILE})
+set(trim_glue ${CMAKE_CURRENT_LIST_DIR}/trim-glue.cmake)
+set_property(TARGET module APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_FILE} ${trim_glue})
+add_custom_command(TARGET module POST_BUILD
+  COMMAND ${CMAKE_COMMAND} -DGLUE=$<TARGET_FILE:module> -P ${trim_glue})

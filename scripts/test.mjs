@@ -100,6 +100,7 @@ const parts = {
   },
   bundlers: async () => {
     await buildPackage();
+    await installPackages('tests/bundlers');
     return jest('bundlers', { env: await browsers() });
   },
 };

@@ -25,10 +25,7 @@ export async function workerStarter(workerUrl: string | URL | undefined): Promis
   if (!isWeb) {
     const threads = (await nodeModule('worker_threads')) as NodeWorkerThreads | undefined;
     if (threads !== undefined) {
-      const url =
-        workerUrl === undefined
-          ? new URL(scriptName, import.meta.url)
-          : await resolveUrl(workerUrl);
+      const url = workerUrl === undefined ? scriptBeside() : await resolveUrl(workerUrl);
       return () =>
         new WrappedNodeWorker(new threads.Worker(url, { name: 'headwise', execArgv: [] }));
     }
@@ -39,7 +36,11 @@ export async function workerStarter(workerUrl: string | URL | undefined): Promis
   return () => startWebWorkerFrom(url);
 }
 
-const scriptName = './worker.js';
+// For bundlers not the form that they know: a second one would be a second worker to them, or a warning.
+function scriptBeside(): URL {
+  const here = import.meta.url;
+  return new URL('./worker.js', here);
+}
 
 // Bundlers know this very form and bundle the worker.
 function startWebWorker(): ThreadWorker {
@@ -49,8 +50,7 @@ function startWebWorker(): ThreadWorker {
       name: 'headwise',
     }) as ThreadWorker;
   } catch {
-    const here = import.meta.url;
-    return startBlobWorker(new URL(scriptName, here));
+    return startBlobWorker(scriptBeside());
   }
 }
 

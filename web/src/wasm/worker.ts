@@ -13,6 +13,7 @@ interface Scope {
   onmessage: ((event: { data: unknown }) => void) | null;
   postMessage(message: unknown, transfer?: readonly unknown[]): void;
   name?: string;
+  location?: { href: string };
   self?: unknown;
   WorkerGlobalScope?: unknown;
 }
@@ -45,6 +46,13 @@ function begin(role: WorkerRole): void {
   }
 }
 
+// Threads run this same script. Where it is, it knows itself: a bundle made by webpack has no name for the chunk that it is in.
+// Not so a blob, which only imports the script and may be revoked by now.
+function ownUrl(): string | undefined {
+  const href = 'WorkerGlobalScope' in scope ? scope.location?.href : undefined;
+  return href?.startsWith('blob:') === true ? undefined : href;
+}
+
 async function hostEngine(options: LoadOptions): Promise<void> {
   const reply = (message: FromWorker, transfer: ArrayBuffer[] = []): void =>
     scope.postMessage(message, transfer);
@@ -54,7 +62,7 @@ async function hostEngine(options: LoadOptions): Promise<void> {
   reply({ hello: true });
   let host: LocalHost;
   try {
-    host = await LocalHost.start(options);
+    host = await LocalHost.start({ ...options, workerUrl: options.workerUrl ?? ownUrl() });
   } catch (error) {
     reply({ failed: toErrorRecord(error) });
     return;
