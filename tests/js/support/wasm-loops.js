@@ -49,7 +49,10 @@ function close(open, loops) {
   if (block.op === 'loop') {
     for (const outer of open) outer.innermost = false;
     if (!block.innermost) return;
-    const size = Object.entries(block.counts).reduce((n, [op, count]) => (isLocal(op) ? n : n + count), 0);
+    const size = Object.entries(block.counts).reduce(
+      (n, [op, count]) => (isLocal(op) ? n : n + count),
+      0,
+    );
     loops.push({ counts: block.counts, size });
   } else if (open.length > 0) {
     // What a block inside a loop holds belongs to the loop.
