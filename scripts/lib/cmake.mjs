@@ -1,11 +1,16 @@
 // Scripts: configures and builds a CMake preset with the toolchain. Ninja does no work twice.
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 
 import { note, seconds, step } from './log.mjs';
 import { newerNode } from './newer-node.mjs';
 import { whenStale } from './stamps.mjs';
 import { toolchain } from './toolchain.mjs';
 import { at } from './places.mjs';
+
+// The last of the libraries that Emscripten compiles for itself before anything links.
+const systemLibrary = 'var/cache/emscripten/sysroot/lib/wasm32-emscripten/libc++-mt-noexcept.a';
 
 const isWasm = (preset) => preset.startsWith('wasm-');
 
@@ -43,6 +48,11 @@ export async function buildPreset(preset, targets = []) {
   const start = performance.now();
   step(`building ${preset}`);
   await configure(preset);
+  if (isWasm(preset) && tools.folder && !existsSync(join(tools.folder, systemLibrary))) {
+    note(
+      'the toolchain is new: Emscripten compiles its system libraries first, a few minutes, once',
+    );
+  }
   const args = ['--build', '--preset', preset, '-j', String(availableParallelism())];
   if (targets.length > 0) args.push('--target', ...targets);
   const { output } = await tools.run('cmake', args, { echo: 'progress' });
@@ -52,7 +62,6 @@ export async function buildPreset(preset, targets = []) {
 
 /**
  * The two WebAssembly modules, dist/wasm/headwise-simd and headwise-relaxed.
- * On a toolchain's first use Emscripten compiles its system libraries before anything links: a few minutes, once.
  */
 export async function buildModules() {
   for (const variant of ['simd', 'relaxed']) await buildPreset(`wasm-${variant}`, ['module']);

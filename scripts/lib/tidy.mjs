@@ -13,7 +13,11 @@ const sets = [
   {
     preset: 'wasm-simd',
     files: /^cpp\/bindings\/.*\.cc$/,
-    extra: ['--target=wasm32-unknown-emscripten', '-D__EMSCRIPTEN__', '-iwithsysroot/include/compat'],
+    extra: [
+      '--target=wasm32-unknown-emscripten',
+      '-D__EMSCRIPTEN__',
+      '-iwithsysroot/include/compat',
+    ],
   },
 ];
 
