@@ -1,9 +1,10 @@
 // Tests, bundlers: the packed package in fresh projects, built by each bundler, run in Chromium with threads and without (C5, C6).
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { errorsIn, launchChromium, openPage } from '../browser/support/chromium.js';
+import { errorsIn, launchChromium } from '../browser/support/chromium.js';
 import { serve } from '../browser/support/server.js';
 import { build, pack, startVite } from './support/packed.js';
+import { visit } from './support/visit.js';
 
 let packed;
 let browser;
@@ -15,22 +16,6 @@ afterAll(async () => {
   await browser?.close();
   await packed?.remove();
 });
-
-/** Opens the page, runs its `check` with each of the options, and closes it. Resolves to { results, said }. */
-async function visit(url, runs) {
-  const { page, said, close } = await openPage(browser);
-  try {
-    await page.goto(`${url}/`);
-    await page.waitForFunction(() => 'check' in globalThis);
-    const results = [];
-    for (const options of runs)
-      results.push(await page.evaluate((given) => globalThis.check(given), options));
-    // Vite's client, while developing, greets with messages of the lowest level.
-    return { results, said: said.filter(({ type }) => type !== 'debug') };
-  } finally {
-    await close();
-  }
-}
 
 /** Builds once; then both kinds of server show what the bundle does. */
 const built = (name, ownPage) => async (project) => {
@@ -59,7 +44,7 @@ describe.each(Object.entries(ways))('%s', (name, prepare) => {
   async function visitServed(isolated, runs) {
     const server = await serveIt(isolated);
     try {
-      return await visit(server.url, runs);
+      return await visit(browser, server.url, runs);
     } finally {
       await server.close();
     }

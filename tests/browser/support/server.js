@@ -20,10 +20,14 @@ const ISOLATION = {
 };
 
 /**
- * Serves `mounts` (path prefix, ending in a slash → folder) and `pages` (path → HTML text) on a free port.
+ * Serves `mounts` (path prefix, ending in a slash → folder) and `pages` (path → HTML text) on a free port. `types`: extension →
+ * MIME type, where another than the usual is wanted.
  * Resolves to { url, requests, close }: the address without a closing slash, the paths asked for so far, and the way to end it.
  */
-export async function serve(mounts, { isolated = true, pages = {}, headers = {} } = {}) {
+export async function serve(
+  mounts,
+  { isolated = true, pages = {}, headers = {}, types = {} } = {},
+) {
   const requests = [];
   const prefixes = Object.keys(mounts).sort((a, b) => b.length - a.length); // the longest that fits wins
   const server = createServer(async (request, response) => {
@@ -45,7 +49,7 @@ export async function serve(mounts, { isolated = true, pages = {}, headers = {} 
       const bytes = await readFile(file);
       response
         .writeHead(200, {
-          'Content-Type': TYPES[extname(file)] ?? 'application/octet-stream',
+          'Content-Type': { ...TYPES, ...types }[extname(file)] ?? 'application/octet-stream',
           ...common,
         })
         .end(bytes);

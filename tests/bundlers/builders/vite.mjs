@@ -1,4 +1,5 @@
-// Tests, bundlers: Vite. Nothing to set: the rest is where the build goes and how it is served. `node vite.mjs build`, or `dev` or `preview` with `isolated` or `open`: the server prints its address.
+// Tests, bundlers: Vite. Nothing to set for headwise; what stands here is where the build goes and how it is served.
+// `node vite.mjs build`, or `dev` or `preview` with `isolated` or `open`: the server prints its address.
 import { build, createServer, preview } from 'vite';
 
 const [command, headers] = process.argv.slice(2);
