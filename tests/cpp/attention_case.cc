@@ -38,7 +38,7 @@ AttentionCase AttentionCase::Random(std::uint32_t seed) {
   AttentionCase c;
   const int g = Pick(random, {1, 1, 2, 3});
   const int h = g * Pick(random, {1, 1, 2, 4});
-  const int l = Pick(random, {1, 1, 2, 5, 7, 8, 9, 13, 30, 59, 60, 61, 67, 128});
+  const int l = Pick(random, {1, 1, 2, 5, 7, 8, 9, 13, 30, 63, 64, 65, 67, 128});
   const int s = Pick(random, {1, 2, 3, 7, 8, 9, 31, 63, 64, 65, 127, 129, 200, 257});
   const int d = Pick(random, {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 80});
   const int dv = Pick(random, {1, 2, 3, 5, 8, 15, 16, 17, 33, 64, 72});

@@ -9,7 +9,7 @@ namespace {
 // A score tile of 64 or so rows x 64 keys of floats is 16 KiB: with a panel and the queries it stays in the first-level
 // cache.
 constexpr int kBlockKeys = 64;
-constexpr int kBlockRows = 60;
+constexpr int kBlockRows = 64;
 
 // Up to this many rows a key/value head, packing costs more than the packed kernels save.
 constexpr int kDirectRows = 8;

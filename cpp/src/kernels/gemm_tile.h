@@ -18,11 +18,12 @@ struct GemmTile {
   using V = simd::Vector;
   static constexpr int kPanelVectors = 2;
   static constexpr int kPanel = kPanelVectors * simd::kLanes;
-  // Rows that share the panel's loads. On WebAssembly V8 has 15 registers: 6 x 2 accumulators, two of the panel and one
-  // splat just fit. 4 x 12 and 3 x 16 spill and reach about half the rate.
-  static constexpr int kRows = 6;
+  // Rows that share the panel's loads. On WebAssembly V8 has 15 registers: 4 x 2 accumulators leave room for the panel, the
+  // splat and the next loads (0.81 of the ceiling at 1024 x 1024 x 64); 6 x 2 just fill them (0.77), 4 x 3 and 3 x 4 spill
+  // and reach about half.
+  static constexpr int kRows = 4;
   // Tried and lost: two or four steps of k in one turn of the loop save scalar instructions, but the loads of all steps move
-  // to the front and spill: attention at 1024 x 1024 x 64 fell from 0.76 of the ceiling to 0.56 and 0.43.
+  // to the front and spill: attention at 1024 x 1024 x 64 fell from 0.76 of the ceiling to 0.56 and 0.43 (with six rows).
 
   enum class Into { kStore, kAdd, kRescale };
 
