@@ -18,6 +18,14 @@ import { workerStarter, type WorkerRole } from './threads.js';
 
 // A worker whose script does not say hello within this time never will.
 const helloDeadlineMs = 4000;
+// From there it fetches and compiles the binary and starts its threads. Firefox now and then (about once in a hundred starts of
+// fresh pages) leaves a worker standing there for ever, so a first worker that takes long is replaced, once; the second has
+// time even for slow networks.
+const readyDeadlinesMs = [10_000, 60_000];
+
+// Workers and hosts that an answer is awaited from. Firefox collects a worker that nothing refers to while it is idle, such as
+// one that waits for a fetch, and a promise is no reference: what starts or computes has to be held from here.
+const waiting = new Set<object>();
 
 interface Pending {
   resolve(value: unknown): void;
@@ -33,6 +41,17 @@ export class RemoteHost implements Host {
 
   /** Rejects when the worker cannot be started, does not answer, or cannot start the engine. */
   static async start(options: LoadOptions): Promise<RemoteHost> {
+    for (const deadline of readyDeadlinesMs.slice(0, -1)) {
+      try {
+        return await RemoteHost.#startWithin(options, deadline);
+      } catch (error) {
+        if (!(error instanceof Stalled)) throw error;
+      }
+    }
+    return RemoteHost.#startWithin(options, readyDeadlinesMs.at(-1) as number);
+  }
+
+  static async #startWithin(options: LoadOptions, readyDeadlineMs: number): Promise<RemoteHost> {
     let worker: ThreadWorker;
     try {
       worker = (await workerStarter(options.workerUrl))();
@@ -40,7 +59,7 @@ export class RemoteHost implements Host {
       throw new WorkerFailure(`the engine's worker could not be started: ${messageOf(error)}`);
     }
     try {
-      const info = await greet(worker, options);
+      const info = await greet(worker, options, readyDeadlineMs);
       return new RemoteHost(worker, info);
     } catch (error) {
       worker.terminate();
@@ -99,6 +118,7 @@ export class RemoteHost implements Host {
     this.#worker.terminate();
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
+    waiting.delete(this);
   }
 
   #post(message: ToWorker, transfer: ArrayBuffer[] = []): void {
@@ -111,6 +131,7 @@ export class RemoteHost implements Host {
       this.#post(message, transfer);
       // Node: the worker keeps the process alive just as long as it is being waited for.
       if (this.#pending.size === 0) this.#worker.ref?.();
+      waiting.add(this);
       this.#pending.set(id, { resolve, reject });
     });
   }
@@ -120,7 +141,10 @@ export class RemoteHost implements Host {
     const pending = this.#pending.get(message.id);
     if (pending === undefined) return;
     this.#pending.delete(message.id);
-    if (this.#pending.size === 0) this.#worker.unref?.();
+    if (this.#pending.size === 0) {
+      this.#worker.unref?.();
+      waiting.delete(this);
+    }
     if ('error' in message) pending.reject(fromErrorRecord(message.error));
     else pending.resolve('usage' in message ? message.usage : message.response);
   }
@@ -133,17 +157,25 @@ export class WorkerFailure extends Error {
   }
 }
 
-async function greet(worker: ThreadWorker, options: LoadOptions): Promise<ModuleInfo> {
+// It said hello, and then no more.
+class Stalled extends WorkerFailure {}
+
+async function greet(
+  worker: ThreadWorker,
+  options: LoadOptions,
+  readyDeadlineMs: number,
+): Promise<ModuleInfo> {
   let timer: ReturnType<typeof setTimeout> | undefined;
+  waiting.add(worker);
   try {
     return await new Promise<ModuleInfo>((resolve, reject) => {
-      timer = setTimeout(() => {
-        reject(
-          new WorkerFailure(
-            `the engine's worker did not answer within ${helloDeadlineMs / 1000} s`,
-          ),
-        );
-      }, helloDeadlineMs);
+      const rejectAfter = (ms: number, Failure: typeof WorkerFailure, what: string): void => {
+        clearTimeout(timer);
+        timer = setTimeout(() => {
+          reject(new Failure(`the engine's worker ${what} within ${ms / 1000} s`));
+        }, ms);
+      };
+      rejectAfter(helloDeadlineMs, WorkerFailure, 'did not answer');
       worker.onerror = (event) => {
         const message =
           (event as { message?: string } | null)?.message ?? 'its script did not load';
@@ -151,7 +183,7 @@ async function greet(worker: ThreadWorker, options: LoadOptions): Promise<Module
       };
       worker.onmessage = ({ data }) => {
         const message = data as FromWorker;
-        if ('hello' in message) clearTimeout(timer);
+        if ('hello' in message) rejectAfter(readyDeadlineMs, Stalled, 'was not ready');
         else if ('ready' in message) resolve(message.ready);
         else if ('failed' in message) reject(fromErrorRecord(message.failed));
       };
@@ -160,5 +192,6 @@ async function greet(worker: ThreadWorker, options: LoadOptions): Promise<Module
     });
   } finally {
     clearTimeout(timer);
+    waiting.delete(worker);
   }
 }
