@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
+import { withLock } from './lock.mjs';
 import { note, seconds, step } from './log.mjs';
 import { newerNode } from './newer-node.mjs';
 import { whenStale } from './stamps.mjs';
@@ -55,7 +56,7 @@ export async function buildPreset(preset, targets = []) {
   }
   const args = ['--build', '--preset', preset, '-j', String(availableParallelism())];
   if (targets.length > 0) args.push('--target', ...targets);
-  const { output } = await tools.run('cmake', args, { echo: 'progress' });
+  const { output } = await withLock(preset, () => tools.run('cmake', args, { echo: 'progress' }));
   if (/\[\d+\/\d+\] (Building|Linking)/.test(output)) note(`built in ${seconds(start)}`);
   else note('up to date');
 }
