@@ -92,6 +92,8 @@ const parts = {
   native: () => cpp('native-debug'),
   // What shares memory between threads: the pool itself, and the drivers that run on it.
   tsan: () => cpp('native-tsan', /pool|job|attention|threads/),
+  // The pool's twin without threads, and eight lanes where the other native builds have four.
+  serial: () => cpp('native-serial'),
   wasm: async () => add(await cpp('wasm-simd'), await cpp('wasm-relaxed')),
   js,
   browser: async () => {
