@@ -43,7 +43,7 @@ inline Vector MaxKeepFirst(Vector a, Vector b) {
 #endif
 }
 
-// x where `test` < `bound`, else `otherwise`; false for a NaN in `test`.
+// 0 where `test` < `bound`, else x; a NaN in `test` is not below anything, so x stays.
 inline Vector ZeroWhereLess(Vector x, Vector test, Vector bound) {
   return xsimd::select(test < bound, Vector(0.0F), x);
 }
