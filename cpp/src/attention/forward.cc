@@ -35,6 +35,11 @@ bool OnlyMasks(const AttentionArgs& args) {
          args.score_kind == ScoreKind::kDot;
 }
 
+AttentionMemory MemoryOf(const AttentionArgs& args, const AttentionPlan& plan) {
+  return {AttentionScratch(plan, args.head_dim, kernels::Kernels().lanes, nullptr).bytes,
+          CheckedMul(SharedFloats(args, plan), sizeof(float))};
+}
+
 }  // namespace
 
 struct AttentionForward::Call : AttentionCall {
@@ -47,16 +52,12 @@ AttentionForward::~AttentionForward() {
   FreeAligned(call_);
 }
 
-AttentionMemory AttentionWorkingMemory(const AttentionArgs& args) {
-  const AttentionPlan plan = PlanOf(args);
-  return {AttentionScratch(plan, args.head_dim, kernels::Kernels().lanes, nullptr).bytes,
-          CheckedMul(SharedFloats(args, plan), sizeof(float))};
-}
+AttentionMemory AttentionWorkingMemory(const AttentionArgs& args) { return MemoryOf(args, PlanOf(args)); }
 
 Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Job& job) {
   if (Status status = CheckAttention(args); !status.ok()) return status;
   const AttentionPlan plan = PlanOf(args);
-  const AttentionMemory memory = AttentionWorkingMemory(args);
+  const AttentionMemory memory = MemoryOf(args, plan);
   if (Status status = pool.ReserveScratch(memory.per_thread); !status.ok()) return status;
 
   void* place = AllocateAligned(sizeof(Call));
