@@ -21,7 +21,9 @@ set_target_properties(module PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${HEADWISE_DIST})
 
 target_link_options(module PRIVATE
-  -O3
+  # Not -O3: there Binaryen gives every assignment a local of its own (ssa-nomerge) and then moves the chains of
+  # multiply-adds past the loads of the steps that follow, which V8 must spill (attention fell to half).
+  -O2
   # Also when linking: it chooses the embind library whose type numbers are those of objects without RTTI.
   -lembind -fno-rtti -fno-exceptions
   # A factory function in an ES module: several engines may live side by side, and bundlers can follow its imports.

@@ -56,7 +56,9 @@ TEST(Exp2, SpecialValues) {
   EXPECT_EQ(Exp2Of(-kInf), 0.0F);
   EXPECT_EQ(Exp2Of(-1e30F), 0.0F);
   EXPECT_EQ(Exp2Of(std::numeric_limits<float>::lowest()), 0.0F);
-  EXPECT_EQ(Exp2Of(-126.001F), 0.0F);
+  EXPECT_EQ(Exp2Of(-127.0F), 0.0F);
+  EXPECT_EQ(Exp2Of(-126.501F), 0.0F);
+  EXPECT_NEAR(Exp2Of(-126.25F), std::exp2(-126.25F), std::exp2(-149.0F));
   EXPECT_EQ(Exp2Of(-126.0F), std::exp2(-126.0F));
   EXPECT_TRUE(std::isnan(Exp2Of(std::numeric_limits<float>::quiet_NaN())));
   for (int n = -126; n <= 127; ++n) EXPECT_EQ(Exp2Of(static_cast<float>(n)), std::ldexp(1.0F, n)) << n;

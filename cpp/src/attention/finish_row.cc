@@ -34,9 +34,9 @@ void FinishRow(const AttentionCall& call, std::int32_t b, std::int32_t h, std::i
   }
   const auto factor = static_cast<float>(numerator / denominator);
   if (args.sinks == nullptr) {
-    for (std::int32_t c = 0; c < args.value_dim; ++c) out[c] = acc[c] / sum;
+    call.kernels->divide(acc, args.value_dim, sum, out);
   } else {
-    for (std::int32_t c = 0; c < args.value_dim; ++c) out[c] = acc[c] * factor;
+    call.kernels->scale(acc, args.value_dim, factor, out);
   }
   if (weights != nullptr) {
     (call.log2_units ? call.kernels->weights_log2 : call.kernels->weights_natural)(weights, args.keys, max, factor);

@@ -9,6 +9,8 @@
 namespace headwise {
 namespace {
 
+constexpr std::int32_t RoundUp(std::int32_t n, std::int32_t to) { return (n + to - 1) / to * to; }
+
 enum BlockState : std::uint8_t { kAbsent = 0, kFinite = 1, kPoisoned = 2 };
 
 class TiledRun {
@@ -97,9 +99,7 @@ class TiledRun {
     bool queries_ready = false;
     for (std::int32_t key = chunk; key < chunk_end; key += plan_.block_keys) {
       const std::int32_t keys = std::min(plan_.block_keys, chunk_end - key);
-      const int panel = call_.kernels->panel;
-      const std::int32_t width = (keys + panel - 1) / panel * panel;
-      const ScoreTile tile{batch_, head_, row, rows, key, keys, width, scratch_.scores, plan_.block_keys};
+      const ScoreTile tile = VisiblePart(row, rows, key, keys);
       const TileMasks masks = ClassifyTile(call_, visibility_, tile);
       if (masks == TileMasks::kHidden && !ScoresNeedProducts(call_)) {
         FinishHiddenTile(call_, tile);
@@ -112,19 +112,38 @@ class TiledRun {
       }
       const std::int32_t block = (key - chunk) / plan_.block_keys;
       const BlockState state = Pack(block, key, keys);
-      Products(tile, block);
+      const std::int32_t skipped = tile.key - key;
+      Products(tile, PackedKeys(block) + std::int64_t{skipped} * args.head_dim);
       if (masks == TileMasks::kHidden) {
         FinishHiddenTile(call_, tile);
         continue;
       }
       FinishScores(call_, visibility_, tile, masks);
-      Accumulate(tile, block, state);
+      Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state);
     }
   }
 
-  void Products(const ScoreTile& tile, std::int32_t block) {
+  // The block's panels that some row may see by its interval of keys: what causality, a window or a length hides at the
+  // ends is not computed. The whole block where hidden scores are asked for, and where all is hidden.
+  ScoreTile VisiblePart(std::int32_t row, std::int32_t rows, std::int32_t key, std::int32_t keys) const {
+    const std::int32_t panel = call_.kernels->panel;
+    std::int32_t begin = 0;
+    std::int32_t end = keys;
+    if (call_.args.score_stage == ScoreStage::kNone && call_.args.weights == nullptr) {
+      const KeyRange seen = visibility_.Union(row, row + rows);
+      const std::int32_t first = std::clamp(seen.begin - key, 0, keys) / panel * panel;
+      const std::int32_t last = std::min(keys, RoundUp(std::clamp(seen.end - key, 0, keys), panel));
+      if (first < last) {
+        begin = first;
+        end = last;
+      }
+    }
+    return {batch_,          head_,           row, rows, key + begin, end - begin, RoundUp(end - begin, panel),
+            scratch_.scores, plan_.block_keys};
+  }
+
+  void Products(const ScoreTile& tile, const float* keys) {
     const std::int32_t dim = call_.args.head_dim;
-    const float* keys = PackedKeys(block);
     for (std::int32_t column = 0; column < tile.width; column += call_.kernels->panel) {
       const float* panel = keys + std::int64_t{column} * dim;
       float* scores = tile.scores + column;
@@ -137,7 +156,7 @@ class TiledRun {
     }
   }
 
-  void Accumulate(const ScoreTile& tile, std::int32_t block, BlockState state) {
+  void Accumulate(const ScoreTile& tile, const float* values, BlockState state) {
     const kernels::KernelTable& kernels = *call_.kernels;
     const RowStates rows = StatesOf(tile.row);
     if (state == kPoisoned) {
@@ -154,7 +173,6 @@ class TiledRun {
       }
     }
     const kernels::GemmFunction product = rescaled ? kernels.gemm_rescale : kernels.gemm_add;
-    const float* values = PackedValues(block);
     for (std::int32_t column = 0; column < plan_.padded_dim; column += kernels.panel, values += ValuePanel()) {
       product(tile.rows, tile.scores, tile.ld, values, tile.keys, rows.acc + column, plan_.padded_dim, rows.rescale);
     }

@@ -1,9 +1,10 @@
 // Kernel: 2^x for the softmax, and what is made from it.
 //
-// Contract of Exp2: x <= 128; -infinity and everything below -126 give exactly 0 (results that would be denormal are
-// flushed); NaN gives NaN; otherwise the error is at most kExp2MaxUlp units in the last place, tested over the range.
-// Method: n = round(x), 2^x = 2^n * 2^(x - n); a minimax polynomial of degree 6 on [-1/2, 1/2] (Remez, relative error),
-// with n taken from the low mantissa bits of x + 1.5 * 2^23.
+// Contract of Exp2: x < 127.5; -infinity and everything below -126.5 give exactly 0; NaN gives NaN; from -126 on the error
+// is at most kExp2MaxUlp units in the last place, tested over the range (between the two, results are denormal).
+// Method: n = round(x), 2^x = 2^n * 2^(x - n); a minimax polynomial of degree 6 on [-1/2, 1/2] (Remez, relative error).
+// Adding 1.5 * 2^23 + 127 rounds x and leaves n + 127 in the low mantissa bits, which moved up are the float 2^n; n = -127
+// gives 0.
 #pragma once
 
 #include "simd/simd.h"
@@ -31,15 +32,16 @@ struct Exp2 {
           simd::Splat(from.c[4]), simd::Splat(from.c[5]), simd::Splat(from.c[6])} {}
 
   V operator()(V x) const {
-    const V t = x + magic;
-    const V f = x - (t - magic);
+    const V bounded = simd::MaxKeepFirst(x, lowest);
+    const V t = bounded + magic;
+    const V f = bounded - (t - magic);
     V p = simd::MulAdd(c[6], f, c[5]);
     p = simd::MulAdd(p, f, c[4]);
     p = simd::MulAdd(p, f, c[3]);
     p = simd::MulAdd(p, f, c[2]);
     p = simd::MulAdd(p, f, c[1]);
     p = simd::MulAdd(p, f, c[0]);
-    return simd::ZeroWhereLess(simd::ScaleByPowerOfTwo(p, t), x, lowest);
+    return p * simd::LowBitsToExponent(t);
   }
 
   V magic, lowest, c[7];

@@ -18,12 +18,14 @@ struct GemmTile {
   using V = simd::Vector;
   static constexpr int kPanelVectors = 2;
   static constexpr int kPanel = kPanelVectors * simd::kLanes;
-  // Rows that share the panel's loads. On WebAssembly V8 has 15 registers: 4 x 2 accumulators leave room for the panel, the
-  // splat and the next loads (0.81 of the ceiling at 1024 x 1024 x 64); 6 x 2 just fill them (0.77), 4 x 3 and 3 x 4 spill
-  // and reach about half.
-  static constexpr int kRows = 4;
-  // Tried and lost: two or four steps of k in one turn of the loop save scalar instructions, but the loads of all steps move
-  // to the front and spill: attention at 1024 x 1024 x 64 fell from 0.76 of the ceiling to 0.56 and 0.43 (with six rows).
+  // Rows that share the panel's loads, and steps of k in one turn of the loop. Instructions per multiply-add decide, above
+  // all where a sibling thread takes half of a core's issue slots. On WebAssembly V8 has 15 registers, which 6 x 2 sums, a
+  // row of the panel and a splat just fill; it spends an instruction on the address of each step's splats, one on every
+  // pointer's advance, and a few on the loop. Share of the multiply-add ceiling, tile alone, core shared / quiet (steps
+  // 1, 4, 8): 4 rows 0.60 / 0.94, 0.73 / 0.98, 0.78 / 0.97; 6 rows 0.62 / 0.94, 0.79 / 0.95, 0.84 / 0.95. Steps of 16 gain
+  // nothing more; 3 x 3 comes near; 12 x 1 and 10 x 1 reach half; 4 x 3 spills.
+  static constexpr int kRows = simd::kFusedMulAdd ? 6 : 4;
+  static constexpr int kDepth = 8;
 
   enum class Into { kStore, kAdd, kRescale };
 
@@ -46,6 +48,29 @@ struct GemmTile {
     ((rows == kCounts + 1 ? Rows<kCounts + 1, kInto>(a, lda, panel, k, c, ldc, row_scale) : void()), ...);
   }
 
+  template <int kCount>
+  [[gnu::always_inline]] static inline void Step(const float* const (&row)[kCount], int i, const float* panel,
+                                                 V (&sum)[kCount][kPanelVectors]) {
+    V p[kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v) p[v] = simd::Load(panel + i * kPanel + v * simd::kLanes);
+    for (int r = 0; r < kCount; ++r) {
+      const V splat = simd::Splat(row[r][i]);
+      for (int v = 0; v < kPanelVectors; ++v) {
+        sum[r][v] = simd::MulAdd(splat, p[v], sum[r][v]);
+        simd::KeepInPlace(sum[r][v]);
+      }
+    }
+  }
+
+  template <int kCount, int... kSteps>
+  [[gnu::always_inline]] static inline void Steps(const float* (&row)[kCount], const float*& panel,
+                                                  V (&sum)[kCount][kPanelVectors],
+                                                  std::integer_sequence<int, kSteps...> /*steps*/) {
+    (Step<kCount>(row, kSteps, panel, sum), ...);
+    for (int r = 0; r < kCount; ++r) row[r] += sizeof...(kSteps);
+    panel += sizeof...(kSteps) * kPanel;
+  }
+
   template <int kCount, Into kInto>
   static inline void Rows(const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c, std::ptrdiff_t ldc,
                           const float* row_scale) {
@@ -55,14 +80,11 @@ struct GemmTile {
     }
     const float* row[kCount];
     for (int r = 0; r < kCount; ++r) row[r] = a + r * lda;
-    for (int i = 0; i < k; ++i, panel += kPanel) {
-      V p[kPanelVectors];
-      for (int v = 0; v < kPanelVectors; ++v) p[v] = simd::Load(panel + v * simd::kLanes);
-      for (int r = 0; r < kCount; ++r) {
-        const V splat = simd::Splat(row[r][i]);
-        for (int v = 0; v < kPanelVectors; ++v) sum[r][v] = simd::MulAdd(splat, p[v], sum[r][v]);
-      }
+    int left = k;
+    if constexpr (kCount == kRows) {
+      for (; left >= kDepth; left -= kDepth) Steps(row, panel, sum, std::make_integer_sequence<int, kDepth>());
     }
+    for (; left > 0; --left) Steps(row, panel, sum, std::make_integer_sequence<int, 1>());
     for (int r = 0; r < kCount; ++r) {
       float* to = c + r * ldc;
       for (int v = 0; v < kPanelVectors; ++v, to += simd::kLanes) {

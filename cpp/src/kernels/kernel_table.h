@@ -45,7 +45,8 @@ struct KernelTable {
   void (*mask)(float* s, int keys, const std::uint8_t* mask, std::ptrdiff_t column_stride);
   void (*hide)(float* s, int from, int to);
   void (*visible)(const float* s, int width, std::uint8_t* visible);
-  void (*scale)(const float* s, int keys, float factor, float* target);
+  void (*scale)(const float* s, int count, float factor, float* target);
+  void (*divide)(const float* s, int count, float divisor, float* target);
   // DirectTile.
   void (*direct_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
                         int head_dim, float* s, std::ptrdiff_t lds);

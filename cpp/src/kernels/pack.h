@@ -21,14 +21,14 @@ struct Pack {
       const int rows = count - row < kPanel ? count - row : kPanel;
       const float* from = source + row * stride;
       float* to = panels;
+      int d = 0;
       if (rows == kPanel) {
-        for (int d = 0; d < size; ++d, to += kPanel) {
-          for (int r = 0; r < kPanel; ++r) to[r] = from[r * stride + d];
+        for (; d + simd::kLanes <= size; d += simd::kLanes, to += simd::kLanes * kPanel) {
+          for (int r = 0; r < kPanel; r += simd::kLanes) TransposeSquare(from + r * stride + d, stride, to + r);
         }
-      } else {
-        for (int d = 0; d < size; ++d, to += kPanel) {
-          for (int r = 0; r < kPanel; ++r) to[r] = r < rows ? from[r * stride + d] : 0.0F;
-        }
+      }
+      for (; d < size; ++d, to += kPanel) {
+        for (int r = 0; r < kPanel; ++r) to[r] = r < rows ? from[r * stride + d] : 0.0F;
       }
     }
   }
@@ -73,9 +73,20 @@ struct Pack {
 
   // target[r * size + d] = source[r * stride + d] * factor, for queries.
   static void Scaled(const float* source, std::ptrdiff_t stride, int count, int size, float factor, float* target) {
+    const simd::Vector f = simd::Splat(factor);
     for (int row = 0; row < count; ++row, source += stride, target += size) {
-      for (int d = 0; d < size; ++d) target[d] = source[d] * factor;
+      int d = 0;
+      for (; d + simd::kLanes <= size; d += simd::kLanes) simd::Store(target + d, simd::Load(source + d) * f);
+      for (; d < size; ++d) target[d] = source[d] * factor;
     }
+  }
+
+ private:
+  static inline void TransposeSquare(const float* from, std::ptrdiff_t stride, float* to) {
+    simd::Vector square[simd::kLanes];
+    for (int r = 0; r < simd::kLanes; ++r) square[r] = simd::Load(from + r * stride);
+    simd::Transpose(square);
+    for (int d = 0; d < simd::kLanes; ++d) simd::Store(to + d * kPanel, square[d]);
   }
 };
 

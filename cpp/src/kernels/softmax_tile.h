@@ -48,30 +48,22 @@ struct SoftmaxTile {
         max[r] = new_max;
         rescaled = true;
       }
-      V sum2 = simd::Splat(0.0F);
       for (i = 0; i + 2 * simd::kLanes <= width; i += 2 * simd::kLanes) {
-        V x = simd::Load(s + i) - shift;
-        V y = simd::Load(s + i + simd::kLanes) - shift;
-        if (!kLog2Units) {
-          x = x * log2e;
-          y = y * log2e;
-        }
-        const V p = exp2(x);
-        const V q = exp2(y);
-        simd::Store(s + i, p);
-        simd::Store(s + i + simd::kLanes, q);
-        sum = sum + p;
-        sum2 = sum2 + q;
+        sum = sum + Exponentiate<kLog2Units>(exp2, s + i, shift, log2e);
+        sum = sum + Exponentiate<kLog2Units>(exp2, s + i + simd::kLanes, shift, log2e);
       }
-      for (; i < width; i += simd::kLanes) {
-        const V x = simd::Load(s + i) - shift;
-        const V p = exp2(kLog2Units ? x : x * log2e);
-        simd::Store(s + i, p);
-        sum = sum + p;
-      }
-      simd::Store(sums, sum + sum2);
+      for (; i < width; i += simd::kLanes) sum = sum + Exponentiate<kLog2Units>(exp2, s + i, shift, log2e);
+      simd::Store(sums, sum);
     }
     return rescaled;
+  }
+
+  template <bool kLog2Units>
+  [[gnu::always_inline]] static inline V Exponentiate(const Exp2& exp2, float* s, V shift, V log2e) {
+    const V x = simd::Load(s) - shift;
+    const V p = exp2(kLog2Units ? x : x * log2e);
+    simd::Store(s, p);
+    return p;
   }
 
   static constexpr float kLog2e = 1.44269504088896340736F;

@@ -24,6 +24,13 @@ inline Vector Load(const float* p) { return Vector::load_unaligned(p); }
 inline void Store(float* p, Vector v) { v.store_unaligned(p); }
 inline Vector Splat(float x) { return Vector(x); }
 
+// Whether MulAdd is one instruction; where it is two, the product takes a register of its own.
+#if defined(__wasm_simd128__) && !defined(__wasm_relaxed_simd__)
+inline constexpr bool kFusedMulAdd = false;
+#else
+inline constexpr bool kFusedMulAdd = true;
+#endif
+
 // a * b + c: one rounding where the target has a fused instruction (relaxed SIMD on common hardware, FMA3, NEON), two
 // on plain WebAssembly SIMD.
 inline Vector MulAdd(Vector a, Vector b, Vector c) {
@@ -43,16 +50,20 @@ inline Vector MaxKeepFirst(Vector a, Vector b) {
 #endif
 }
 
-// 0 where `test` < `bound`, else x; a NaN in `test` is not below anything, so x stays.
-inline Vector ZeroWhereLess(Vector x, Vector test, Vector bound) {
-  return xsimd::select(test < bound, Vector(0.0F), x);
+// The low eight bits of each lane, moved to where a float has its exponent.
+inline Vector LowBitsToExponent(Vector x) {
+  return xsimd::bitwise_cast<float>(xsimd::bitwise_cast<std::int32_t>(x) << 23);
 }
 
-// p * 2^n for n held in the low mantissa bits of t = n + 1.5 * 2^23 (the rounding trick): adds n to p's exponent.
-inline Vector ScaleByPowerOfTwo(Vector p, Vector t) {
-  using Integer = xsimd::batch<std::int32_t>;
-  const Integer exponent = xsimd::bitwise_cast<std::int32_t>(t) << 23;
-  return xsimd::bitwise_cast<float>(xsimd::bitwise_cast<std::int32_t>(p) + exponent);
+// Rows become columns of a square of kLanes vectors.
+inline void Transpose(Vector (&square)[kLanes]) { xsimd::transpose(square, square + kLanes); }
+
+// Computes `v` here, before any later load. Without it the compiler gathers a chain of MulAdd at its last use, for which it
+// loads all operands first and then spills them.
+inline void KeepInPlace([[maybe_unused]] Vector& v) {
+#if defined(__wasm_simd128__)
+  asm volatile("" : "+r"(v.data) : : "memory");
+#endif
 }
 
 inline Vector Abs(Vector x) { return xsimd::abs(x); }

@@ -150,7 +150,10 @@ export class Core {
     for (let i = 0; i < outputs.length; i++) {
       const { result, length } = outputs[i] as Output;
       const start = starts[i] as number;
-      response[result] = f32.slice(start, start + length); // an own array, also of shared memory
+      // Not slice(): of unshared memory it takes five times as long in V8.
+      const array = new Float32Array(length);
+      array.set(f32.subarray(start, start + length));
+      response[result] = array;
     }
     return response;
   }
