@@ -3,6 +3,7 @@
 
 #include "call.h"
 #include "headwise/attention.h"
+#include "headwise/merge.h"
 
 namespace headwise::binding {
 namespace {
@@ -11,6 +12,11 @@ struct AttentionOperation {
   using Args = AttentionArgs;
   Status Prepare(const Args& args, Job& job) { return forward.Prepare(args, *Pool(), job); }
   AttentionForward forward;
+};
+
+struct MergeOperation {
+  using Args = MergeArgs;
+  Status Prepare(const Args& args, Job& job) { return AddMerge(args, job); }
 };
 
 // True when the call is done; else it is to be run again.
@@ -27,6 +33,8 @@ void EndCall(Address call) {
 EMSCRIPTEN_BINDINGS(headwise_attention) {
   emscripten::function("attention", &RunAtOnce<AttentionOperation>);
   emscripten::function("beginAttention", &Begin<AttentionOperation>);
+  emscripten::function("mergeAttention", &RunAtOnce<MergeOperation>);
+  emscripten::function("beginMergeAttention", &Begin<MergeOperation>);
   emscripten::function("runCall", &RunCall);
   emscripten::function("endCall", &EndCall);
 }

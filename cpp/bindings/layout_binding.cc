@@ -9,9 +9,12 @@
 
 #include "headwise/attention.h"
 #include "headwise/embedding.h"
+#include "headwise/kv_cache.h"
 #include "headwise/linear.h"
+#include "headwise/merge.h"
 #include "headwise/multi_head_attention.h"
 #include "headwise/positional_encoding.h"
+#include "headwise/rotary.h"
 #include "layer_call.h"
 
 namespace headwise::binding {
@@ -108,6 +111,13 @@ val AttentionTable() {
   HEADWISE_FIELD(table, AttentionArgs, scores);
   HEADWISE_FIELD(table, AttentionArgs, score_stage);
   HEADWISE_FIELD(table, AttentionArgs, log_sum_exp);
+  HEADWISE_STRIDES(table, AttentionArgs, log_sum_exp_strides);
+  HEADWISE_FIELD(table, AttentionArgs, mask_bits);
+  HEADWISE_FIELD(table, AttentionArgs, block_size);
+  HEADWISE_FIELD(table, AttentionArgs, block_rows);
+  HEADWISE_FIELD(table, AttentionArgs, block_columns);
+  HEADWISE_FIELD(table, AttentionArgs, q_starts);
+  HEADWISE_FIELD(table, AttentionArgs, k_starts);
   return table.Finish();
 }
 
@@ -153,6 +163,78 @@ val ParameterSourcesTable() {
   return table.Finish();
 }
 
+val CacheConfigTable() {
+  Table table(sizeof(KeyValueCacheConfig));
+  HEADWISE_FIELD(table, KeyValueCacheConfig, batch);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, kv_heads);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, head_dim);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, value_dim);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, capacity);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, cell_type);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, window);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, sink_tokens);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_dim);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_base);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_interleaved);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.rule);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.factor);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.original_length);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.low);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.high);
+  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.magnitude);
+  return table.Finish();
+}
+
+val CacheStepTable() {
+  Table table(sizeof(KeyValueStepArgs));
+  HEADWISE_FIELD(table, KeyValueStepArgs, cache);
+  HEADWISE_FIELD(table, KeyValueStepArgs, call);
+  return table.Finish();
+}
+
+val RotaryTable() {
+  Table table(sizeof(RotaryArgs));
+  HEADWISE_FIELD(table, RotaryArgs, batch);
+  HEADWISE_FIELD(table, RotaryArgs, heads);
+  HEADWISE_FIELD(table, RotaryArgs, rows);
+  HEADWISE_FIELD(table, RotaryArgs, size);
+  HEADWISE_FIELD(table, RotaryArgs, dim);
+  HEADWISE_FIELD(table, RotaryArgs, interleaved);
+  HEADWISE_FIELD(table, RotaryArgs, base);
+  HEADWISE_FIELD(table, RotaryArgs, scaling.rule);
+  HEADWISE_FIELD(table, RotaryArgs, scaling.factor);
+  HEADWISE_FIELD(table, RotaryArgs, scaling.original_length);
+  HEADWISE_FIELD(table, RotaryArgs, scaling.low);
+  HEADWISE_FIELD(table, RotaryArgs, scaling.high);
+  HEADWISE_FIELD(table, RotaryArgs, scaling.magnitude);
+  HEADWISE_FIELD(table, RotaryArgs, x);
+  HEADWISE_FIELD(table, RotaryArgs, y);
+  HEADWISE_STRIDES(table, RotaryArgs, x_strides);
+  HEADWISE_STRIDES(table, RotaryArgs, y_strides);
+  HEADWISE_FIELD(table, RotaryArgs, position);
+  HEADWISE_FIELD(table, RotaryArgs, row_positions);
+  HEADWISE_FIELD(table, RotaryArgs, row_positions_batch);
+  HEADWISE_FIELD(table, RotaryArgs, cos);
+  HEADWISE_FIELD(table, RotaryArgs, sin);
+  HEADWISE_FIELD(table, RotaryArgs, table_rows);
+  return table.Finish();
+}
+
+val MergeTable() {
+  Table table(sizeof(MergeArgs));
+  HEADWISE_FIELD(table, MergeArgs, parts);
+  HEADWISE_FIELD(table, MergeArgs, batch);
+  HEADWISE_FIELD(table, MergeArgs, heads);
+  HEADWISE_FIELD(table, MergeArgs, rows);
+  HEADWISE_FIELD(table, MergeArgs, size);
+  HEADWISE_FIELD(table, MergeArgs, outputs);
+  HEADWISE_FIELD(table, MergeArgs, log_sum_exps);
+  HEADWISE_FIELD(table, MergeArgs, out);
+  HEADWISE_FIELD(table, MergeArgs, log_sum_exp);
+  HEADWISE_STRIDES(table, MergeArgs, strides);
+  return table.Finish();
+}
+
 val LinearTable() {
   Table table(sizeof(LinearArgs));
   HEADWISE_FIELD(table, LinearArgs, rows);
@@ -192,6 +274,10 @@ val Layout() {
   layout.set("MultiHeadAttentionConfig", LayerConfigTable());
   layout.set("LayerForwardArgs", LayerForwardTable());
   layout.set("ParameterSources", ParameterSourcesTable());
+  layout.set("KeyValueCacheConfig", CacheConfigTable());
+  layout.set("KeyValueStepArgs", CacheStepTable());
+  layout.set("RotaryArgs", RotaryTable());
+  layout.set("MergeArgs", MergeTable());
   layout.set("LinearArgs", LinearTable());
   layout.set("EmbeddingArgs", EmbeddingTable());
   layout.set("PositionalEncodingArgs", PositionalEncodingTable());

@@ -5,6 +5,7 @@
 #include "headwise/embedding.h"
 #include "headwise/linear.h"
 #include "headwise/positional_encoding.h"
+#include "headwise/rotary.h"
 
 namespace headwise::binding {
 namespace {
@@ -25,6 +26,11 @@ struct PositionalEncodingOperation {
   Status Prepare(const Args& args, Job& job) { return AddPositionalEncoding(args, job); }
 };
 
+struct RotaryOperation {
+  using Args = RotaryArgs;
+  Status Prepare(const Args& args, Job& job) { return AddRotary(args, job); }
+};
+
 }  // namespace
 
 EMSCRIPTEN_BINDINGS(headwise_nn) {
@@ -34,6 +40,8 @@ EMSCRIPTEN_BINDINGS(headwise_nn) {
   emscripten::function("beginEmbedding", &Begin<EmbeddingOperation>);
   emscripten::function("positionalEncoding", &RunAtOnce<PositionalEncodingOperation>);
   emscripten::function("beginPositionalEncoding", &Begin<PositionalEncodingOperation>);
+  emscripten::function("rotaryEmbedding", &RunAtOnce<RotaryOperation>);
+  emscripten::function("beginRotaryEmbedding", &Begin<RotaryOperation>);
 }
 
 }  // namespace headwise::binding

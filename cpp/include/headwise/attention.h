@@ -34,6 +34,13 @@ enum class ScoreKind : std::int32_t {
   kAdditive = 1,  // scale * sum_d a_d tanh(q_d + k_d)  (Bahdanau et al., 2015), a = additive_weights of the head
 };
 
+// What keys and values are made of. A kInt8 row (one head's key or value of one token) has a factor of its own.
+enum class CellType : std::int32_t {
+  kFloat32 = 0,
+  kFloat16 = 1,  // IEEE binary16
+  kInt8 = 2,     // -127 ... 127, times the row's factor
+};
+
 enum class ScoreStage : std::int32_t {
   kNone = 0,
   kRaw = 1,         // scaled
@@ -92,6 +99,36 @@ struct AttentionArgs {
   float* scores = nullptr;  // [B,H,L,S] at `score_stage`
   ScoreStage score_stage = ScoreStage::kNone;
   float* log_sum_exp = nullptr;  // [B,H,L]: natural logarithm, of the keys' scores alone (sinks are left out)
+  Strides log_sum_exp_strides;   // all 0: contiguous
+
+  // The mask's bytes hold eight elements each, lowest bit first; a row begins at a byte. Strides then count bytes,
+  // but for `column`, 0 or 1.
+  std::int32_t mask_bits = 0;
+
+  // Block-sparse: query i may see key j only if column j / size is listed for row i / size. Compressed rows: those of
+  // row block r are columns[rows[r]] ... columns[rows[r + 1] - 1], ascending. 0: none.
+  std::int32_t block_size = 0;
+  const std::int32_t* block_rows = nullptr;     // [ceil(L / size) + 1]
+  const std::int32_t* block_columns = nullptr;  // each below ceil(S / size)
+
+  // Packed sequences: batch entry b's rows begin that many rows after where the batch stride says (which is 0 then).
+  // Both or neither; lengths say where they end, and nothing outside is read or written. Queries and keys are the
+  // longest ones. Without mask, bias, padding mask, block mask, weights and scores.
+  const std::int32_t* q_starts = nullptr;  // [B]; the log-sum-exp goes by them as well
+  const std::int32_t* k_starts = nullptr;  // [B]
+
+  // Keys and values that are no floats: k and v then point at cells of this type, and strides count cells.
+  CellType cell_type = CellType::kFloat32;
+  const float* k_scales = nullptr;  // kInt8: the factor of each row, through scale_strides
+  const float* v_scales = nullptr;
+  Strides scale_strides;
+
+  // A ring of keys: `keys` slots, of which the first sink_tokens hold the first tokens for ever, and a token at
+  // position p behind them lies in slot sink_tokens + (p - sink_tokens) mod ring_size. Causality, windows and ALiBi go
+  // by positions; the first sink_tokens are inside every window. Needs causal_offsets. 0: slots are positions.
+  std::int32_t ring_size = 0;
+  std::int32_t sink_tokens = 0;
+  const std::int32_t* ring_totals = nullptr;  // [B]: tokens so far; the last kv_lengths[b] of the slots' are there
 };
 
 // Sizes, strides and pointers that fit together? Values of masks, bias and tensors are not looked at.
@@ -125,7 +162,7 @@ class AttentionForward {
 Status Attention(const AttentionArgs& args, ThreadPool& pool);
 
 // The oracle: the same semantics by the plain formula, every intermediate in double, one row at a time on one thread.
-// Slow on purpose, kept for ever. Holds one row of S doubles.
+// Slow on purpose, kept for ever. Holds one row of S doubles. Takes neither rings nor cells other than floats.
 Status AttentionReference(const AttentionArgs& args);
 
 }  // namespace headwise

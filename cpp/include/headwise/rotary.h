@@ -1,5 +1,5 @@
 // Public: rotary position embedding (Su et al., "RoFormer", 2021). Pair i of a head's vector at position p is turned by
-// the angle p * base^(-2i / dim):
+// the angle p * f_i, where f_i = base^(-2i / dim) unless a scaling rule changes it:
 //
 //   (a, b) <- (a cos - b sin, a sin + b cos)
 //
@@ -16,6 +16,35 @@
 
 namespace headwise {
 
+// How frequencies are changed for texts longer than a model was trained on.
+enum class RotaryRule : std::int32_t {
+  kNone = 0,
+  // f / factor: positions are interpolated (Chen et al., "Extending Context Window of Large Language Models via Positional
+  // Interpolation", 2023).
+  kLinear = 1,
+  // base * factor^(dim / (dim - 2)): the fastest pair keeps its frequency, the slowest is interpolated (bloc97, "NTK-aware
+  // scaled RoPE", 2023).
+  kNtk = 2,
+  // Interpolated below `low` turns within original_length, kept above `high`, a ramp over the pair's index in between (Peng
+  // et al., "YaRN", 2023, as in the authors' code: the ramp's ends are rounded to whole pairs).
+  kYarn = 3,
+  // Interpolated below `low` turns within original_length, kept above `high`, in between weighted by the turns (Meta,
+  // "The Llama 3 Herd of Models", 2024, and the code beside it).
+  kLlama3 = 4,
+};
+
+struct RotaryScaling {
+  RotaryRule rule = RotaryRule::kNone;
+  float factor = 1.0F;           // how many times longer than trained; finite, above 0
+  float original_length = 0.0F;  // kYarn, kLlama3: positions of the training
+  float low = 1.0F;              // kYarn: beta_slow; kLlama3: low_freq_factor
+  float high = 4.0F;             // kYarn: beta_fast; kLlama3: high_freq_factor
+  float magnitude = 1.0F;        // sines and cosines are multiplied by it (kYarn: its attention factor)
+};
+
+// f_i of pair i, 0 ... dim / 2 - 1.
+double RotaryFrequency(const RotaryScaling& scaling, double base, std::int32_t dim, std::int32_t pair);
+
 // All pointers are borrowed for the length of the call. `y` may be `x` (with equal strides), else they do not overlap.
 struct RotaryArgs {
   std::int32_t batch = 0;  // B
@@ -25,6 +54,7 @@ struct RotaryArgs {
   std::int32_t dim = 0;    // even, 2 ... D
   std::int32_t interleaved = 0;
   float base = 10000.0F;  // finite, above 0
+  RotaryScaling scaling;
   const float* x = nullptr;
   float* y = nullptr;
   Strides x_strides;
@@ -32,10 +62,17 @@ struct RotaryArgs {
   // Row i of batch entry b stands at position i + position + positions[b]; null: no such addend.
   std::int32_t position = 0;
   const std::int32_t* positions = nullptr;  // [B]
+  // Or at row_positions[b * row_positions_batch + i], whatever the others say.
+  const std::int32_t* row_positions = nullptr;
+  std::int32_t row_positions_batch = 0;
+  // Tables [table_rows, dim / 2], looked up by position, instead of base and scaling; both or neither.
+  const float* cos = nullptr;
+  const float* sin = nullptr;
+  std::int32_t table_rows = 0;
 };
 
 // Adds the rotation to `job` as one phase; `args` outlives the job. kInvalidShape: a negative size, or a dim that is
-// odd or above D; kInvalidValue: a base that is not finite and above 0, a missing pointer.
+// odd or above D; kInvalidValue: a base that is not finite and above 0, a missing pointer, a position outside the tables.
 Status AddRotary(const RotaryArgs& args, Job& job);
 
 // The same, at once.

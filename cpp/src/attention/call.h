@@ -25,15 +25,30 @@ struct AttentionCall {
   float* partials;        // direct with splits: states of all rows and splits
 
   std::int32_t group() const { return args.heads / args.kv_heads; }
+  // Rows and keys of a batch entry that may be touched at all: packed sequences end where the next one begins.
+  std::int32_t Queries(std::int32_t b) const { return args.q_starts == nullptr ? args.queries : args.q_lengths[b]; }
+  std::int32_t Keys(std::int32_t b) const { return args.k_starts == nullptr ? args.keys : args.kv_lengths[b]; }
   const float* Query(std::int32_t b, std::int32_t h, std::int32_t i) const {
-    return At(args.q, args.q_strides, b, h, i);
+    return args.q + Offset(args.q_strides, b, h, i + Start(args.q_starts, b));
   }
-  const float* Key(std::int32_t b, std::int32_t g, std::int32_t j) const { return At(args.k, args.k_strides, b, g, j); }
-  const float* Value(std::int32_t b, std::int32_t g, std::int32_t j) const {
-    return At(args.v, args.v_strides, b, g, j);
+  // In cells of args.cell_type.
+  std::int64_t KeyOffset(std::int32_t b, std::int32_t g, std::int32_t j) const {
+    return Offset(args.k_strides, b, g, j + Start(args.k_starts, b));
+  }
+  std::int64_t ValueOffset(std::int32_t b, std::int32_t g, std::int32_t j) const {
+    return Offset(args.v_strides, b, g, j + Start(args.k_starts, b));
+  }
+  std::int64_t ScaleOffset(std::int32_t b, std::int32_t g, std::int32_t j) const {
+    return Offset(args.scale_strides, b, g, j + Start(args.k_starts, b));
   }
   float* Output(std::int32_t b, std::int32_t h, std::int32_t i) const {
-    return args.out + Offset(args.out_strides, b, h, i);
+    return args.out + Offset(args.out_strides, b, h, i + Start(args.q_starts, b));
+  }
+  float* LogSumExp(std::int32_t b, std::int32_t h, std::int32_t i) const {
+    if (args.log_sum_exp == nullptr) return nullptr;
+    const Strides& s = args.log_sum_exp_strides;
+    const Strides contiguous = {args.heads * args.queries, args.queries, 1};
+    return args.log_sum_exp + Offset(s.row == 0 ? contiguous : s, b, h, i + Start(args.q_starts, b));
   }
   // Rows of [B,H,L,S] outputs.
   float* Scores(std::int32_t b, std::int32_t h, std::int32_t i) const {
@@ -57,11 +72,9 @@ struct AttentionCall {
   }
 
  private:
+  static std::int32_t Start(const std::int32_t* starts, std::int32_t b) { return starts == nullptr ? 0 : starts[b]; }
   static std::int64_t Offset(const Strides& s, std::int32_t b, std::int32_t h, std::int32_t i) {
     return std::int64_t{b} * s.batch + std::int64_t{h} * s.head + std::int64_t{i} * s.row;
-  }
-  static const float* At(const float* data, const Strides& s, std::int32_t b, std::int32_t h, std::int32_t i) {
-    return data + Offset(s, b, h, i);
   }
 };
 
@@ -88,6 +101,7 @@ struct AttentionScratch {
   float* queries;             // [block_rows, D], scaled
   float* scores;              // [block_rows, block_keys]
   std::uint8_t* visible;      // [block_rows, block_keys]
+  float* wide;                // [block_keys, wide_dim]: keys or values that are no floats, widened
   RowStates rows;
   std::uint64_t bytes;
 
@@ -105,6 +119,8 @@ struct AttentionScratch {
     queries = carver.Take<float>(CheckedMul(tile_rows, static_cast<std::uint64_t>(head_dim)));
     scores = carver.Take<float>(tile);
     visible = carver.Take<std::uint8_t>(tile);
+    wide = carver.Take<float>(
+        CheckedMul(static_cast<std::uint64_t>(plan.block_keys), static_cast<std::uint64_t>(plan.wide_dim)));
     rows.max = carver.Take<float>(task_rows);
     rows.sums = carver.Take<float>(task_rows * static_cast<std::uint64_t>(lanes));
     rows.rescale = carver.Take<float>(task_rows);

@@ -33,6 +33,25 @@ Status CheckAttention(const AttentionArgs& a) {
   for (std::int32_t b = 0; a.q_lengths != nullptr && b < a.batch; ++b) {
     if (a.q_lengths[b] < 0 || a.q_lengths[b] > a.queries) return Status::InvalidValue("q_lengths");
   }
+  if ((a.q_starts == nullptr) != (a.k_starts == nullptr)) return Status::InvalidValue("k_starts");
+  if (a.q_starts != nullptr) {
+    if (a.q_lengths == nullptr) return Status::InvalidValue("q_lengths");
+    if (a.kv_lengths == nullptr) return Status::InvalidValue("kv_lengths");
+    if (a.mask != nullptr) return Status::InvalidValue("mask");
+    if (a.bias != nullptr) return Status::InvalidValue("bias");
+    if (a.key_padding_mask != nullptr) return Status::InvalidValue("key_padding_mask");
+    if (a.block_size != 0) return Status::InvalidValue("block_size");
+    if (a.weights != nullptr) return Status::InvalidValue("weights");
+    if (a.scores != nullptr) return Status::InvalidValue("scores");
+  }
+  if (a.block_size < 0 || (a.block_size > 0 && a.block_rows == nullptr)) return Status::InvalidValue("block_size");
+  if (a.cell_type == CellType::kInt8 && (a.k_scales == nullptr || a.v_scales == nullptr) && a.keys > 0) {
+    return Status::InvalidValue("k_scales");
+  }
+  if (a.ring_size < 0 || a.sink_tokens < 0) return Status::InvalidValue("ring_size");
+  if (a.ring_size > 0 && (a.ring_totals == nullptr || a.causal_offsets == nullptr || a.kv_lengths == nullptr)) {
+    return Status::InvalidValue("ring_totals");
+  }
   for (std::int32_t n = 0; a.weight_heads != nullptr && n < a.weight_head_count; ++n) {
     if (a.weight_heads[n] < 0 || a.weight_heads[n] >= a.heads) return Status::InvalidValue("weight_heads");
   }

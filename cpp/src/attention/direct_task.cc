@@ -4,12 +4,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "attention/cells.h"
 #include "attention/finish_row.h"
 #include "attention/score_tile.h"
 #include "attention/tasks.h"
 
 namespace headwise {
 namespace {
+
+// Keys that are widened at a time: 16 KiB at a size of 128 stay in the first-level cache until they have been used.
+constexpr std::int32_t kWidenedKeys = 32;
 
 // A partial state of one row in call.partials: maximum, sum, accumulators.
 std::int64_t PartialSize(const AttentionPlan& plan) { return std::int64_t{plan.padded_dim} + 2; }
@@ -32,12 +36,16 @@ class DirectRun {
     std::fill_n(scratch_.rows.max, plan_.block_rows, std::numeric_limits<float>::lowest());
     std::fill_n(scratch_.rows.sums, plan_.block_rows * call_.kernels->lanes, 0.0F);
     std::fill_n(scratch_.rows.acc, std::int64_t{plan_.block_rows} * plan_.padded_dim, 0.0F);
+    const std::int32_t queries = call_.Queries(batch_);
     for (std::int32_t h = 0; h < call_.group(); ++h) {
-      call_.kernels->scale_rows(call_.Query(batch_, Head(h), 0), args.q_strides.row, args.queries, args.head_dim,
-                                call_.query_scale, scratch_.queries + std::int64_t{h} * args.queries * args.head_dim);
+      float* to = scratch_.queries + std::int64_t{h} * args.queries * args.head_dim;
+      call_.kernels->scale_rows(call_.Query(batch_, Head(h), 0), args.q_strides.row, queries, args.head_dim,
+                                call_.query_scale, to);
+      std::fill_n(to + std::int64_t{queries} * args.head_dim, std::int64_t{args.queries - queries} * args.head_dim,
+                  0.0F);
     }
     const std::int32_t begin = split_ * plan_.split_keys;
-    const std::int32_t end = std::min(begin + plan_.split_keys, args.keys);
+    const std::int32_t end = std::min(begin + plan_.split_keys, call_.Keys(batch_));
     for (std::int32_t key = begin; key < end; key += plan_.block_keys) {
       RunBlock(key, std::min(plan_.block_keys, end - key));
     }
@@ -84,19 +92,10 @@ class DirectRun {
   }
 
   void Products(std::int32_t key, std::int32_t keys) {
-    const AttentionArgs& args = call_.args;
-    const float* k = call_.Key(batch_, kv_head_, key);
-    if (call_.additive == nullptr) {
-      call_.kernels->direct_scores(plan_.block_rows, scratch_.queries, args.head_dim, k, args.k_strides.row, keys,
-                                   args.head_dim, scratch_.scores, plan_.block_keys);
-    } else {
-      for (std::int32_t h = 0; h < call_.group(); ++h) {
-        const std::int64_t row = std::int64_t{h} * args.queries;
-        call_.kernels->direct_additive(args.queries, scratch_.queries + row * args.head_dim, args.head_dim, k,
-                                       args.k_strides.row, keys, args.head_dim,
-                                       call_.additive + std::int64_t{Head(h)} * args.head_dim,
-                                       scratch_.scores + row * plan_.block_keys, plan_.block_keys);
-      }
+    const std::int32_t step = Step(keys);
+    for (std::int32_t at = 0; at < keys; at += step) {
+      const std::int32_t count = std::min(step, keys - at);
+      PartOfProducts(KeyRows(call_, batch_, kv_head_, key + at, count, scratch_.wide), at, count);
     }
     // The padding holds what an earlier block left; scores there must at least be numbers that hide() replaces.
     const std::int32_t width = TileOfHead(0, key, keys).width;
@@ -104,6 +103,25 @@ class DirectRun {
       for (std::int32_t r = 0; r < plan_.block_rows; ++r) {
         call_.kernels->hide(scratch_.scores + std::int64_t{r} * plan_.block_keys, keys, width);
       }
+    }
+  }
+
+  // Floats are read where they lie, all at once.
+  std::int32_t Step(std::int32_t keys) const { return plan_.wide_dim == 0 ? keys : kWidenedKeys; }
+
+  void PartOfProducts(FloatRows k, std::int32_t at, std::int32_t count) {
+    const AttentionArgs& args = call_.args;
+    if (call_.additive == nullptr) {
+      call_.kernels->direct_scores(plan_.block_rows, scratch_.queries, args.head_dim, k.data, k.stride, count,
+                                   args.head_dim, scratch_.scores + at, plan_.block_keys);
+      return;
+    }
+    for (std::int32_t h = 0; h < call_.group(); ++h) {
+      const std::int64_t row = std::int64_t{h} * args.queries;
+      call_.kernels->direct_additive(args.queries, scratch_.queries + row * args.head_dim, args.head_dim, k.data,
+                                     k.stride, count, args.head_dim,
+                                     call_.additive + std::int64_t{Head(h)} * args.head_dim,
+                                     scratch_.scores + row * plan_.block_keys + at, plan_.block_keys);
     }
   }
 
@@ -126,9 +144,14 @@ class DirectRun {
                       key);
       }
     }
-    kernels.direct_values(plan_.block_rows, scratch_.scores, ld, select ? scratch_.visible : nullptr,
-                          call_.Value(batch_, kv_head_, key), args.v_strides.row, keys, args.value_dim, rows.rescale,
-                          rows.acc, plan_.padded_dim);
+    const std::int32_t step = Step(keys);
+    for (std::int32_t at = 0; at < keys; at += step) {
+      const std::int32_t count = std::min(step, keys - at);
+      const FloatRows v = ValueRows(call_, batch_, kv_head_, key + at, count, scratch_.wide);
+      kernels.direct_values(plan_.block_rows, scratch_.scores + at, ld, select ? scratch_.visible + at : nullptr,
+                            v.data, v.stride, count, args.value_dim, rows.rescale, rows.acc, plan_.padded_dim);
+      std::fill_n(rows.rescale, plan_.block_rows, 1.0F);  // once a block
+    }
   }
 
   void EndRow(std::int32_t r) {

@@ -10,10 +10,10 @@ namespace headwise {
 void FinishRow(const AttentionCall& call, std::int32_t b, std::int32_t h, std::int32_t i, float max, float sum,
                const float* acc) {
   const AttentionArgs& args = call.args;
+  if (i >= call.Queries(b)) return;  // the next sequence's
   float* out = call.Output(b, h, i);
   float* weights = call.Weights(b, h, i);
-  float* log_sum_exp =
-      args.log_sum_exp == nullptr ? nullptr : args.log_sum_exp + (std::int64_t{b} * args.heads + h) * args.queries + i;
+  float* log_sum_exp = call.LogSumExp(b, h, i);
   if (sum == 0.0F) {
     std::fill(out, out + args.value_dim, 0.0F);
     if (weights != nullptr) std::fill(weights, weights + args.keys, 0.0F);

@@ -1,4 +1,5 @@
 // Attention driver: prepares a call (check, plan, allocate) and turns it into phases of tasks.
+#include <algorithm>
 #include <cmath>
 #include <new>
 
@@ -15,8 +16,11 @@ constexpr double kLn2 = 0.69314718055994530942;
 
 AttentionPlan PlanOf(const AttentionArgs& args) {
   const kernels::KernelTable& table = kernels::Kernels();
-  return PlanAttention({args.batch, args.heads, args.kv_heads, args.queries, args.keys, args.head_dim, args.value_dim},
-                       {table.panel, table.row_tile, table.lanes});
+  AttentionPlan plan =
+      PlanAttention({args.batch, args.heads, args.kv_heads, args.queries, args.keys, args.head_dim, args.value_dim},
+                    {table.panel, table.row_tile, table.lanes});
+  if (args.cell_type != CellType::kFloat32) plan.wide_dim = std::max(args.head_dim, args.value_dim);
+  return plan;
 }
 
 std::uint64_t AdditiveFloats(const AttentionArgs& args) {

@@ -29,6 +29,7 @@ struct AttentionPlan {
   int chunk_keys;  // keys packed at a time, a multiple of block_keys (tiled)
   int split_keys;  // keys of a split, a multiple of block_keys (direct)
   int splits;      // key splits a kv head; more than 1 adds a merging phase (direct)
+  int wide_dim;    // floats of a key or value that is widened first; 0 where they are floats already
   int padded_dim;  // value_dim rounded up to the panel: row stride of the accumulators
   std::int64_t tasks;
 };

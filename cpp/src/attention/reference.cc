@@ -26,12 +26,21 @@ T Broadcast(const T* data, const BroadcastStrides& s, std::int32_t b, std::int32
 class ReferenceRow {
  public:
   ReferenceRow(const AttentionArgs& args, double* scores, std::int32_t b, std::int32_t h, std::int32_t i)
-      : a_(args), scores_(scores), b_(b), h_(h), i_(i), g_(h / (args.heads / args.kv_heads)), visibility_(args, b) {}
+      : a_(args),
+        scores_(scores),
+        b_(b),
+        h_(h),
+        i_(i),
+        g_(h / (args.heads / args.kv_heads)),
+        q_start_(args.q_starts == nullptr ? 0 : args.q_starts[b]),
+        k_start_(args.k_starts == nullptr ? 0 : args.k_starts[b]),
+        keys_(args.k_starts == nullptr ? args.keys : args.kv_lengths[b]),
+        visibility_(args, b) {}
 
   void Run() {
     double max = -kInfinity;
     bool any = false;
-    for (std::int32_t j = 0; j < a_.keys; ++j) {
+    for (std::int32_t j = 0; j < keys_; ++j) {
       scores_[j] = Score(j);
       if (scores_[j] == -kInfinity) continue;
       any = true;
@@ -39,12 +48,16 @@ class ReferenceRow {
       if (!(scores_[j] <= max)) max = scores_[j];
     }
     double sum = 0.0;
-    for (std::int32_t j = 0; any && j < a_.keys; ++j) {
+    for (std::int32_t j = 0; any && j < keys_; ++j) {
       scores_[j] = scores_[j] == -kInfinity ? 0.0 : std::exp(scores_[j] - max);
       sum += scores_[j];
     }
-    const std::int64_t row = (std::int64_t{b_} * a_.heads + h_) * a_.queries + i_;
-    if (a_.log_sum_exp != nullptr) a_.log_sum_exp[row] = static_cast<float>(any ? max + std::log(sum) : -kInfinity);
+    if (a_.log_sum_exp != nullptr) {
+      const Strides& s = a_.log_sum_exp_strides;
+      const Strides rows = s.row == 0 ? Strides{a_.heads * a_.queries, a_.queries, 1} : s;
+      const_cast<float*>(At(a_.log_sum_exp, rows, b_, h_, i_ + q_start_))[0] =
+          static_cast<float>(any ? max + std::log(sum) : -kInfinity);
+    }
     double denominator = sum;
     if (any && a_.sinks != nullptr) denominator += std::exp(static_cast<double>(a_.sinks[h_]) - max);
     Output(any, denominator);
@@ -53,8 +66,8 @@ class ReferenceRow {
 
  private:
   double Score(std::int32_t j) const {
-    const float* q = At(a_.q, a_.q_strides, b_, h_, i_);
-    const float* k = At(a_.k, a_.k_strides, b_, g_, j);
+    const float* q = At(a_.q, a_.q_strides, b_, h_, i_ + q_start_);
+    const float* k = At(a_.k, a_.k_strides, b_, g_, j + k_start_);
     double score = 0.0;
     for (std::int32_t d = 0; d < a_.head_dim; ++d) {
       if (a_.score_kind == ScoreKind::kAdditive) {
@@ -79,8 +92,7 @@ class ReferenceRow {
     }
     const KeyRange range = visibility_.Row(i_);
     visible &= j >= range.begin && j < range.end;
-    if (a_.mask != nullptr) visible &= Broadcast(a_.mask, a_.mask_strides, b_, h_, i_, j) != 0;
-    if (a_.key_padding_mask != nullptr) visible &= a_.key_padding_mask[std::int64_t{b_} * a_.keys + j] != 0;
+    visible &= !Hidden(j);
     if (!visible) score = -kInfinity;
     Store(ScoreStage::kMasked, j, score);
     return score;
@@ -94,23 +106,40 @@ class ReferenceRow {
   void Output(bool any, double denominator) const {
     const kernels::Dropout dropout(a_.dropout_rate, a_.dropout_seed_low, a_.dropout_seed_high);
     const KeyRange range = visibility_.Row(i_);
-    float* out = const_cast<float*>(At(a_.out, a_.out_strides, b_, h_, i_));
+    float* out = const_cast<float*>(At(a_.out, a_.out_strides, b_, h_, i_ + q_start_));
     for (std::int32_t c = 0; c < a_.value_dim; ++c) {
       double sum = 0.0;
       for (std::int32_t j = range.begin; any && j < range.end; ++j) {
         if (Hidden(j)) continue;
         double weight = scores_[j];
         if (a_.dropout_rate > 0.0F) weight *= dropout.Factor(b_, h_, i_, j);
-        sum += weight * At(a_.v, a_.v_strides, b_, g_, j)[c];
+        sum += weight * At(a_.v, a_.v_strides, b_, g_, j + k_start_)[c];
       }
       out[c] = static_cast<float>(any ? sum / denominator : 0.0);
     }
   }
 
   bool Hidden(std::int32_t j) const {
-    if (a_.mask != nullptr && Broadcast(a_.mask, a_.mask_strides, b_, h_, i_, j) == 0) return true;
+    if (a_.mask != nullptr && !Masked(j)) return true;
+    if (a_.block_size > 0 && !Listed(j)) return true;
     if (a_.key_padding_mask != nullptr && a_.key_padding_mask[std::int64_t{b_} * a_.keys + j] == 0) return true;
     return a_.bias != nullptr && static_cast<double>(Broadcast(a_.bias, a_.bias_strides, b_, h_, i_, j)) == -kInfinity;
+  }
+
+  bool Masked(std::int32_t j) const {
+    if (a_.mask_bits == 0) return Broadcast(a_.mask, a_.mask_strides, b_, h_, i_, j) != 0;
+    const std::int32_t bit = a_.mask_strides.column == 0 ? 0 : j;
+    BroadcastStrides bytes = a_.mask_strides;
+    bytes.column = 1;
+    return (Broadcast(a_.mask, bytes, b_, h_, i_, bit / 8) >> (bit % 8) & 1) != 0;
+  }
+
+  bool Listed(std::int32_t j) const {
+    const std::int32_t row = i_ / a_.block_size;
+    for (std::int32_t n = a_.block_rows[row]; n < a_.block_rows[row + 1]; ++n) {
+      if (a_.block_columns[n] == j / a_.block_size) return true;
+    }
+    return false;
   }
 
   void Weights(bool any, double denominator) const {
@@ -125,7 +154,7 @@ class ReferenceRow {
 
   const AttentionArgs& a_;
   double* scores_;
-  const std::int32_t b_, h_, i_, g_;
+  const std::int32_t b_, h_, i_, g_, q_start_, k_start_, keys_;
   const Visibility visibility_;
 };
 
@@ -138,7 +167,9 @@ Status AttentionReference(const AttentionArgs& args) {
   if (scores == nullptr) return Status::OutOfMemory(bytes);
   for (std::int32_t b = 0; b < args.batch; ++b) {
     for (std::int32_t h = 0; h < args.heads; ++h) {
-      for (std::int32_t i = 0; i < args.queries; ++i) ReferenceRow(args, scores, b, h, i).Run();
+      for (std::int32_t i = 0; i < (args.q_starts == nullptr ? args.queries : args.q_lengths[b]); ++i) {
+        ReferenceRow(args, scores, b, h, i).Run();
+      }
     }
   }
   FreeAligned(scores);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "attention/block_mask.h"
+
 namespace headwise {
 namespace {
 
@@ -20,12 +22,24 @@ struct MaskSummary {
     any |= !none_here;
     all &= all_here;
   }
+  void AddBits(const std::uint8_t* bits, std::int32_t first, std::int32_t count) {
+    std::int32_t ones = 0;
+    for (std::int32_t i = first; i < first + count; ++i) ones += (bits[i >> 3] >> (i & 7)) & 1;
+    any |= ones > 0;
+    all &= ones == count;
+  }
 };
 
 const std::uint8_t* MaskRow(const AttentionArgs& args, const ScoreTile& tile, std::int32_t row) {
   const BroadcastStrides& s = args.mask_strides;
-  return args.mask + std::int64_t{tile.batch} * s.batch + std::int64_t{tile.head} * s.head + std::int64_t{row} * s.row +
-         std::int64_t{tile.key} * s.column;
+  const std::uint8_t* first = args.mask + std::int64_t{tile.batch} * s.batch + std::int64_t{tile.head} * s.head +
+                              std::int64_t{row} * s.row;
+  return args.mask_bits != 0 ? first : first + std::int64_t{tile.key} * s.column;
+}
+
+// The first bit of a tile in a row of a mask of bits, and how many there are.
+std::int32_t FirstBit(const AttentionArgs& args, const ScoreTile& tile) {
+  return args.mask_strides.column == 0 ? 0 : tile.key;
 }
 
 const std::uint8_t* PaddingRow(const AttentionArgs& args, const ScoreTile& tile) {
@@ -37,7 +51,11 @@ MaskSummary SummarizeMask(const AttentionArgs& args, const ScoreTile& tile) {
   const std::int32_t columns = args.mask_strides.column == 0 ? 1 : tile.keys;
   const std::int32_t rows = args.mask_strides.row == 0 ? 1 : tile.rows;
   for (std::int32_t r = 0; r < rows; ++r) {
-    summary.Add(MaskRow(args, tile, tile.row + r), columns);
+    if (args.mask_bits != 0) {
+      summary.AddBits(MaskRow(args, tile, tile.row + r), FirstBit(args, tile), columns);
+    } else {
+      summary.Add(MaskRow(args, tile, tile.row + r), columns);
+    }
     if (summary.any && !summary.all) break;
   }
   return summary;
@@ -48,6 +66,27 @@ void CopyRow(const AttentionCall& call, const ScoreTile& tile, std::int32_t r) {
                       call.Scores(tile.batch, tile.head, tile.row + r) + tile.key);
 }
 
+void MaskScores(const AttentionCall& call, const ScoreTile& tile, std::int32_t row, float* s) {
+  const AttentionArgs& args = call.args;
+  const std::uint8_t* mask = MaskRow(args, tile, row);
+  if (args.mask_bits != 0) {
+    call.kernels->mask_bits(s, tile.keys, mask, FirstBit(args, tile), args.mask_strides.column);
+  } else {
+    call.kernels->mask(s, tile.keys, mask, args.mask_strides.column);
+  }
+}
+
+// Hides the keys of a tile's row that lie in none of the stretches that `each` calls its argument with.
+template <class Each>
+void HideOthers(const AttentionCall& call, const ScoreTile& tile, float* s, Each&& each) {
+  std::int32_t at = tile.key;
+  each([&](std::int32_t begin, std::int32_t end) {
+    call.kernels->hide(s, at - tile.key, begin - tile.key);
+    at = end;
+  });
+  call.kernels->hide(s, at - tile.key, tile.keys);
+}
+
 void FillRow(float* to, std::int32_t count) { std::fill(to, to + count, -std::numeric_limits<float>::infinity()); }
 
 }  // namespace
@@ -56,10 +95,14 @@ TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, 
   const AttentionArgs& args = call.args;
   const std::int32_t last_row = tile.row + tile.rows;
   const std::int32_t last_key = tile.key + tile.keys;
-  const KeyRange some = visibility.Union(tile.row, last_row);
-  if (some.empty() || tile.key >= some.end || last_key <= some.begin) return TileMasks::kHidden;
-  const KeyRange every = visibility.Intersection(tile.row, last_row);
-  bool open = tile.key >= every.begin && last_key <= every.end;
+  if (visibility.CountVisible(visibility.Union(tile.row, last_row), tile.key, last_key) == 0) return TileMasks::kHidden;
+  bool open =
+      visibility.CountVisible(visibility.Intersection(tile.row, last_row), tile.key, last_key) == tile.keys;
+  if (const BlockMask blocks(args); blocks.given()) {
+    const BlockMask::Summary listed = blocks.Summarize(tile.row, tile.rows, tile.key, last_key);
+    if (listed.begin >= listed.end) return TileMasks::kHidden;
+    open &= listed.all;
+  }
   if (args.key_padding_mask != nullptr) {
     MaskSummary padding;
     padding.Add(PaddingRow(args, tile), tile.keys);
@@ -95,17 +138,22 @@ void FinishScores(const AttentionCall& call, const Visibility& visibility, const
                        b.column);
     }
     if (args.alibi_slopes != nullptr) {
-      kernels.add_alibi(s, tile.keys, args.alibi_slopes[tile.head],
-                        static_cast<float>(visibility.Position(row) - tile.key));
+      visibility.ForEachRun(tile.key, tile.key + tile.keys,
+                            [&](std::int32_t begin, std::int32_t end, std::int32_t position) {
+                              kernels.add_alibi(s + (begin - tile.key), end - begin, args.alibi_slopes[tile.head],
+                                                static_cast<float>(visibility.Position(row) - position));
+                            });
     }
     if (masks == TileMasks::kPartial) {
-      if (args.mask != nullptr) kernels.mask(s, tile.keys, MaskRow(args, tile, row), args.mask_strides.column);
+      if (args.mask != nullptr) MaskScores(call, tile, row, s);
       if (args.key_padding_mask != nullptr) kernels.mask(s, tile.keys, PaddingRow(args, tile), 1);
-      const KeyRange range = visibility.Row(row);
-      const std::int32_t begin = std::clamp(range.begin - tile.key, 0, tile.keys);
-      const std::int32_t end = std::clamp(range.end - tile.key, begin, tile.keys);
-      kernels.hide(s, 0, begin);
-      kernels.hide(s, end, tile.keys);
+      HideOthers(call, tile, s, [&](auto&& see) {
+        visibility.ForEachVisible(visibility.Row(row), tile.key, tile.key + tile.keys, see);
+      });
+      if (const BlockMask blocks(args); blocks.given()) {
+        HideOthers(call, tile, s,
+                   [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
+      }
     }
     kernels.hide(s, tile.keys, tile.width);
     if (args.score_stage == ScoreStage::kMasked) CopyRow(call, tile, r);

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/block_mask.h"
+#include "attention/cells.h"
 #include "attention/finish_row.h"
 #include "attention/score_tile.h"
 #include "attention/tasks.h"
@@ -25,12 +27,13 @@ class TiledRun {
         visibility_(call.args, batch_) {
     const auto row_task = static_cast<std::int32_t>(plan_.row_tasks - 1 - index % plan_.row_tasks);
     first_row_ = row_task * plan_.task_rows;
-    last_row_ = std::min(first_row_ + plan_.task_rows, call.args.queries);
+    last_row_ = std::min(first_row_ + plan_.task_rows, call.Queries(batch_));
   }
 
   void Run() {
+    if (first_row_ >= last_row_) return;
     StartStates();
-    const std::int32_t keys = call_.args.keys;
+    const std::int32_t keys = call_.Keys(batch_);
     for (std::int32_t chunk = 0; chunk < keys; chunk += plan_.chunk_keys) {
       OpenChunk(chunk);
       const std::int32_t chunk_end = std::min(chunk + plan_.chunk_keys, keys);
@@ -81,10 +84,11 @@ class TiledRun {
     std::uint8_t& state = scratch_.block_state[block];
     if (state == kAbsent) {
       const AttentionArgs& args = call_.args;
-      call_.kernels->pack_transposed(call_.Key(batch_, kv_head_, key), args.k_strides.row, keys, args.head_dim,
-                                     PackedKeys(block));
-      const bool poisoned = call_.kernels->pack_columns(call_.Value(batch_, kv_head_, key), args.v_strides.row, keys,
-                                                        args.value_dim, PackedValues(block), ValuePanel());
+      const FloatRows k = KeyRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
+      call_.kernels->pack_transposed(k.data, k.stride, keys, args.head_dim, PackedKeys(block));
+      const FloatRows v = ValueRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
+      const bool poisoned = call_.kernels->pack_columns(v.data, v.stride, keys, args.value_dim, PackedValues(block),
+                                                        ValuePanel());
       if (poisoned) {
         call_.kernels->sanitize(PackedValues(block), std::int64_t{plan_.block_keys} * plan_.padded_dim);
       }
@@ -129,8 +133,12 @@ class TiledRun {
     const std::int32_t panel = call_.kernels->panel;
     std::int32_t begin = 0;
     std::int32_t end = keys;
-    if (call_.args.score_stage == ScoreStage::kNone && call_.args.weights == nullptr) {
-      const KeyRange seen = visibility_.Union(row, row + rows);
+    if (call_.args.score_stage == ScoreStage::kNone && call_.args.weights == nullptr && !visibility_.ring()) {
+      KeyRange seen = visibility_.Union(row, row + rows);
+      if (const BlockMask blocks(call_.args); blocks.given()) {
+        const BlockMask::Summary listed = blocks.Summarize(row, rows, key, key + keys);
+        seen = {std::max(seen.begin, listed.begin), std::min(seen.end, listed.end)};
+      }
       const std::int32_t first = std::clamp(seen.begin - key, 0, keys) / panel * panel;
       const std::int32_t last = std::min(keys, RoundUp(std::clamp(seen.end - key, 0, keys), panel));
       if (first < last) {
@@ -181,8 +189,9 @@ class TiledRun {
 
   // The packed copy holds 0 for NaN and infinities; here they reach the rows that may see them, and no others.
   void AddPoison(const ScoreTile& tile, const RowStates& rows) {
+    const FloatRows v = ValueRows(call_, batch_, kv_head_, tile.key, tile.keys, scratch_.wide);
     for (std::int32_t j = 0; j < tile.keys; ++j) {
-      const float* value = call_.Value(batch_, kv_head_, tile.key + j);
+      const float* value = v.data + j * v.stride;
       for (std::int32_t c = 0; c < call_.args.value_dim; ++c) {
         if (std::isfinite(value[c])) continue;
         for (std::int32_t r = 0; r < tile.rows; ++r) {

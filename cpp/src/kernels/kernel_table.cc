@@ -2,6 +2,7 @@
 #include "kernels/kernel_table.h"
 
 #include "kernels/additive_tile.h"
+#include "kernels/cells.h"
 #include "kernels/direct_tile.h"
 #include "kernels/exp2.h"
 #include "kernels/gemm_tile.h"
@@ -55,6 +56,7 @@ KernelTable table = {
     &ScoreRow::AddBias,
     &ScoreRow::AddAlibi,
     &ScoreRow::Mask,
+    &ScoreRow::MaskBits,
     &ScoreRow::Hide,
     &ScoreRow::Visible,
     &ScoreRow::Scale,
@@ -62,6 +64,10 @@ KernelTable table = {
     &DirectTile::Scores,
     &DirectTile::AdditiveScores,
     &DirectTile::Values,
+    &Cells::WidenHalf,
+    &Cells::WidenInt8,
+    &Cells::NarrowHalf,
+    &Cells::NarrowInt8,
 };
 
 }  // namespace

@@ -43,6 +43,7 @@ struct KernelTable {
   void (*add_bias)(float* s, int keys, const float* bias, std::ptrdiff_t column_stride);
   void (*add_alibi)(float* s, int keys, float slope, float distance);
   void (*mask)(float* s, int keys, const std::uint8_t* mask, std::ptrdiff_t column_stride);
+  void (*mask_bits)(float* s, int keys, const std::uint8_t* bits, std::ptrdiff_t first, std::ptrdiff_t column_stride);
   void (*hide)(float* s, int from, int to);
   void (*visible)(const float* s, int width, std::uint8_t* visible);
   void (*scale)(const float* s, int count, float factor, float* target);
@@ -55,6 +56,12 @@ struct KernelTable {
   void (*direct_values)(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
                         std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
                         std::ptrdiff_t ld_acc);
+  // Cells.
+  void (*widen_half)(const std::uint16_t* source, std::ptrdiff_t stride, int count, int size, float* target);
+  void (*widen_int8)(const std::int8_t* source, std::ptrdiff_t stride, int count, int size, const float* scales,
+                     std::ptrdiff_t scale_stride, float* target);
+  void (*narrow_half)(const float* source, int size, std::uint16_t* target);
+  float (*narrow_int8)(const float* source, int size, std::int8_t* target);
 };
 
 // The table in use; the same for the life of the process.

@@ -54,6 +54,15 @@ struct ScoreRow {
     for (int i = 0; i < keys; ++i) s[i] = mask[i] != 0 ? s[i] : kHidden;
   }
 
+  // The same from bits, lowest first: element i is bit first + i * column_stride.
+  static void MaskBits(float* s, int keys, const std::uint8_t* bits, std::ptrdiff_t first,
+                       std::ptrdiff_t column_stride) {
+    for (int i = 0; i < keys; ++i) {
+      const std::ptrdiff_t bit = first + i * column_stride;
+      s[i] = ((bits[bit >> 3] >> (bit & 7)) & 1) != 0 ? s[i] : kHidden;
+    }
+  }
+
   static void Hide(float* s, int from, int to) {
     for (int i = from; i < to; ++i) s[i] = kHidden;
   }

@@ -13,10 +13,33 @@ Status CheckRotary(const RotaryArgs& args) {
   if (args.batch < 0 || args.heads < 0 || args.rows < 0 || args.size < 0) return Status::InvalidShape("x");
   if (args.dim < 2 || args.dim % 2 != 0 || args.dim > args.size) return Status::InvalidShape("dim");
   if (!(std::isfinite(args.base) && args.base > 0.0F)) return Status::InvalidValue("base");
+  const RotaryScaling& scaling = args.scaling;
+  if (!(std::isfinite(scaling.factor) && scaling.factor > 0.0F)) return Status::InvalidValue("factor");
+  if ((scaling.rule == RotaryRule::kYarn || scaling.rule == RotaryRule::kLlama3) &&
+      !(scaling.original_length > 0.0F && scaling.low > 0.0F && scaling.high > scaling.low)) {
+    return Status::InvalidValue("scaling");
+  }
+  if ((args.cos == nullptr) != (args.sin == nullptr)) return Status::InvalidValue("sin");
   if (args.batch == 0 || args.heads == 0 || args.rows == 0) return Status::Ok();
   if (args.x == nullptr) return Status::InvalidValue("x");
   if (args.y == nullptr) return Status::InvalidValue("y");
   return Status::Ok();
+}
+
+std::int64_t PositionOf(const RotaryArgs& args, std::int64_t batch, std::int64_t row) {
+  if (args.row_positions != nullptr) return args.row_positions[batch * args.row_positions_batch + row];
+  return row + args.position + (args.positions == nullptr ? 0 : std::int64_t{args.positions[batch]});
+}
+
+// Every position must be in the tables.
+bool TablesReach(const RotaryArgs& args) {
+  for (std::int64_t batch = 0; batch < args.batch; ++batch) {
+    for (std::int64_t row = 0; row < args.rows; ++row) {
+      const std::int64_t position = PositionOf(args, batch, row);
+      if (position < 0 || position >= args.table_rows) return false;
+    }
+  }
+  return true;
 }
 
 std::int64_t Offset(const Strides& strides, std::int64_t batch, std::int64_t head, std::int64_t row) {
@@ -38,15 +61,22 @@ void TurnRows(void* context, std::int64_t index, int /*thread*/) {
   const std::int64_t blocks = RowBlocks(args.rows);
   const std::int64_t batch = index / blocks;
   const RowRange rows = RowsOfBlock(index % blocks, args.rows);
-  const std::int64_t first = args.position + (args.positions == nullptr ? 0 : std::int64_t{args.positions[batch]});
   const std::int64_t pair_step = args.interleaved != 0 ? 2 : 1;
   const std::int64_t partner = args.interleaved != 0 ? 1 : args.dim / 2;
   for (std::int64_t pair = 0; pair < args.dim / 2; ++pair) {
-    const double wavelength = std::pow(static_cast<double>(args.base), 2.0 * static_cast<double>(pair) / args.dim);
+    const double frequency = RotaryFrequency(args.scaling, args.base, args.dim, static_cast<std::int32_t>(pair));
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      const double angle = static_cast<double>(first + row) / wavelength;
-      const double sine = std::sin(angle);
-      const double cosine = std::cos(angle);
+      const std::int64_t position = PositionOf(args, batch, row);
+      double sine;
+      double cosine;
+      if (args.cos != nullptr) {
+        sine = args.sin[position * (args.dim / 2) + pair];
+        cosine = args.cos[position * (args.dim / 2) + pair];
+      } else {
+        const double angle = static_cast<double>(position) * frequency;
+        sine = std::sin(angle) * args.scaling.magnitude;
+        cosine = std::cos(angle) * args.scaling.magnitude;
+      }
       for (std::int64_t head = 0; head < args.heads; ++head) {
         const float* const x = args.x + Offset(args.x_strides, batch, head, row) + pair * pair_step;
         float* const y = args.y + Offset(args.y_strides, batch, head, row) + pair * pair_step;
@@ -64,6 +94,7 @@ void TurnRows(void* context, std::int64_t index, int /*thread*/) {
 
 Status AddRotary(const RotaryArgs& args, Job& job) {
   if (const Status status = CheckRotary(args); !status.ok()) return status;
+  if (args.cos != nullptr && !TablesReach(args)) return Status::InvalidValue("positions");
   const std::int64_t tasks = args.heads == 0 ? 0 : args.batch * RowBlocks(args.rows);
   return job.AddPhase(tasks, TurnRows, const_cast<RotaryArgs*>(&args));
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <xsimd/xsimd.hpp>
 
-#if defined(__wasm_relaxed_simd__)
+#if defined(__wasm_simd128__)
 #include <wasm_simd128.h>
 #endif
 
@@ -53,6 +53,48 @@ inline Vector MaxKeepFirst(Vector a, Vector b) {
 // The low eight bits of each lane, moved to where a float has its exponent.
 inline Vector LowBitsToExponent(Vector x) {
   return xsimd::bitwise_cast<float>(xsimd::bitwise_cast<std::int32_t>(x) << 23);
+}
+
+// A binary16 number, exactly: its bits moved to where a float has them, times 2^112 for the exponents' biases.
+inline float HalfToFloat(std::uint16_t half) {
+  const std::uint32_t magnitude = (half & 0x7fffU) << 13U;
+  float value;
+  std::memcpy(&value, &magnitude, sizeof value);
+  value *= 0x1p112F;
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits |= (magnitude >= 0x0f800000U ? 0x7f800000U : 0U) | (half & 0x8000U) << 16U;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// kLanes binary16 numbers. WebAssembly has no instruction for it.
+inline Vector LoadHalf(const std::uint16_t* p) {
+#if defined(__wasm_simd128__)
+  // Extended with its sign, a number has the sign in bit 31 after the shift.
+  const v128_t bits =
+      wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13), wasm_i32x4_splat(static_cast<int>(0x8fffe000U)));
+  const v128_t value = wasm_f32x4_mul(bits, wasm_f32x4_splat(0x1p112F));
+  const v128_t magnitude = wasm_v128_and(bits, wasm_i32x4_splat(0x7fffffff));
+  const v128_t special = wasm_i32x4_gt(magnitude, wasm_i32x4_splat(0x0f7fffff));
+  return Vector(wasm_v128_or(value, wasm_v128_and(special, wasm_i32x4_splat(0x7f800000))));
+#else
+  alignas(64) float lanes[kLanes];
+  for (int i = 0; i < kLanes; ++i) lanes[i] = HalfToFloat(p[i]);
+  return Load(lanes);
+#endif
+}
+
+// kLanes small integers as floats.
+inline Vector LoadInt8(const std::int8_t* p) {
+#if defined(__wasm_simd128__)
+  const v128_t words = wasm_i16x8_extend_low_i8x16(wasm_v128_load32_zero(p));
+  return Vector(wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8(words)));
+#else
+  alignas(64) float lanes[kLanes];
+  for (int i = 0; i < kLanes; ++i) lanes[i] = static_cast<float>(p[i]);
+  return Load(lanes);
+#endif
 }
 
 // Rows become columns of a square of kLanes vectors.

@@ -1,0 +1,85 @@
+// Attention driver: joins parts over disjoint keys by their log-sum-exps.
+#include "headwise/merge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace headwise {
+namespace {
+
+constexpr std::int64_t kRowsOfTask = 64;
+constexpr float kNoKey = -std::numeric_limits<float>::infinity();
+
+class RowMerge {
+ public:
+  RowMerge(const MergeArgs& args, std::int64_t row) : args_(args), row_(row) {
+    const std::int64_t head_row = row / args.rows;
+    place_ = head_row / args.heads * args.strides.batch + head_row % args.heads * args.strides.head +
+             row % args.rows * args.strides.row;
+  }
+
+  void Run() {
+    float* const out = args_.out + place_;
+    std::fill_n(out, args_.size, 0.0F);
+    double top = kNoKey;
+    for (std::int32_t n = 0; n < args_.parts; ++n) {
+      const double l = LogSumExp(n);
+      if (l > top || std::isnan(l)) top = l;  // a NaN stays: nothing is above it
+    }
+    if (top == kNoKey) {
+      args_.log_sum_exp[row_] = kNoKey;
+      return;
+    }
+    double sum = 0.0;
+    for (std::int32_t n = 0; n < args_.parts; ++n) sum += Share(n, top);
+    for (std::int32_t n = 0; n < args_.parts; ++n) {
+      if (LogSumExp(n) == kNoKey) continue;
+      const auto share = static_cast<float>(Share(n, top) / sum);
+      const float* const part = args_.outputs + n * Rows() * args_.size + place_;
+      for (std::int32_t c = 0; c < args_.size; ++c) out[c] += share * part[c];
+    }
+    args_.log_sum_exp[row_] = static_cast<float>(top + std::log(sum));
+  }
+
+ private:
+  std::int64_t Rows() const { return std::int64_t{args_.batch} * args_.heads * args_.rows; }
+  double LogSumExp(std::int32_t n) const { return args_.log_sum_exps[n * Rows() + row_]; }
+  double Share(std::int32_t n, double top) const { return LogSumExp(n) == kNoKey ? 0.0 : std::exp(LogSumExp(n) - top); }
+
+  const MergeArgs& args_;
+  std::int64_t row_;
+  std::int64_t place_;
+};
+
+std::int64_t RowsOf(const MergeArgs& args) { return std::int64_t{args.batch} * args.heads * args.rows; }
+
+void MergeRows(void* context, std::int64_t index, int /*thread*/) {
+  const auto& args = *static_cast<const MergeArgs*>(context);
+  const std::int64_t end = std::min(RowsOf(args), (index + 1) * kRowsOfTask);
+  for (std::int64_t row = index * kRowsOfTask; row < end; ++row) RowMerge(args, row).Run();
+}
+
+}  // namespace
+
+Status AddMerge(const MergeArgs& args, Job& job) {
+  if (args.parts < 1) return Status::InvalidShape("parts");
+  if (args.batch < 0 || args.heads < 0 || args.rows < 0 || args.size < 0) return Status::InvalidShape("outputs");
+  const std::int64_t rows = RowsOf(args);
+  if (rows > 0 && (args.log_sum_exps == nullptr || args.log_sum_exp == nullptr)) {
+    return Status::InvalidValue("log_sum_exps");
+  }
+  if (rows > 0 && args.size > 0 && (args.outputs == nullptr || args.out == nullptr)) {
+    return Status::InvalidValue("outputs");
+  }
+  return job.AddPhase((rows + kRowsOfTask - 1) / kRowsOfTask, MergeRows, const_cast<MergeArgs*>(&args));
+}
+
+Status Merge(const MergeArgs& args, ThreadPool& pool) {
+  Job job;
+  if (const Status status = AddMerge(args, job); !status.ok()) return status;
+  job.Run(pool);
+  return Status::Ok();
+}
+
+}  // namespace headwise
