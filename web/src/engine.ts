@@ -1,14 +1,24 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the engine. Every method checks its arguments, makes a request, and hands it to whatever hosts the core.
 import { disposed } from './errors.js';
+import { KVCache } from './kv-cache.js';
 import { MultiHeadAttention } from './layer/multi-head-attention.js';
 import type { ComputeRequest } from './request.js';
-import { attentionResult, throwIfAborted, type AttentionResult } from './results.js';
-import { Tensor, type TensorLike } from './tensor.js';
+import {
+  attentionResult,
+  merged,
+  outputTensor,
+  throwIfAborted,
+  type AttentionResult,
+} from './results.js';
+import type { Tensor, TensorLike } from './tensor.js';
 import { readAttention, type AttentionOptions, type CheckedCall } from './validation/attention.js';
 import type { FloatsLike, IntegersLike } from './validation/attention-options.js';
+import { readCacheConfig, type KVCacheConfig } from './validation/kv-cache.js';
 import { readLayerConfig, type MultiHeadAttentionConfig } from './validation/layer-config.js';
 import { readEmbedding, readLinear, readPositionalEncoding } from './validation/layer-forward.js';
+import { readMerge, type AttentionPart, type MergeOptions } from './validation/merge.js';
+import { readRotary, type RotaryOptions } from './validation/rotary.js';
 import type { Variant } from './wasm/glue.js';
 import type { Host } from './wasm/host.js';
 
@@ -62,6 +72,7 @@ export class Engine {
   readonly #host: Host;
   #disposed = false;
   #nextLayer = 1;
+  #nextCache = 1;
 
   /** @internal */
   constructor(host: Host, info: Readonly<EngineInfo>) {
@@ -124,6 +135,70 @@ export class Engine {
     );
   }
 
+  /**
+   * Joins attention over disjoint sets of keys, computed apart (in other workers, on other machines): outputs and log-sum-exps
+   * of the same queries become those of one call over all the keys, by their log-sum-exps (Dao et al., "FlashAttention", 2022).
+   * A part's row of log-sum-exp −Infinity saw no key and is left out. `sinks`, if any, belong to no part: leave them out of all.
+   *
+   * @param parts `{ output, logSumExp }` as `attention` returns them with `returnLogSumExp`, at least one.
+   * @returns `output` in the parts' layout, `logSumExp` `[B,H,L]`.
+   */
+  async mergeAttention(
+    parts: readonly AttentionPart[],
+    options?: MergeOptions,
+  ): Promise<{ output: Tensor; logSumExp: Tensor }> {
+    const host = this.#alive();
+    const call = readMerge(parts, options);
+    return merged(call, await host.run(call.request, call.signal));
+  }
+
+  /** {@link Engine.mergeAttention}, at once. */
+  mergeAttentionSync(
+    parts: readonly AttentionPart[],
+    options?: MergeOptions,
+  ): { output: Tensor; logSumExp: Tensor } {
+    const host = this.#alive();
+    const call = readMerge(parts, options);
+    throwIfAborted(call);
+    return merged(call, host.runSync(call.request));
+  }
+
+  /**
+   * Rotary position embedding (Su et al., "RoFormer", 2021): pair i of a head's elements at position p is turned by p·f_i with
+   * f_i = base^(−2i/dim), (a, b) ← (a·cos − b·sin, a·sin + b·cos). Angles are computed in double.
+   *
+   * @param x `[B,H,L,D]`, with layout 'blhd' `[B,L,H,D]`, of rank 3 `[B,L,H·D]` (needs `numHeads`), of rank 2 `[L,D]`.
+   * @returns a tensor of x's shape.
+   */
+  async rotaryEmbedding(x: TensorLike, options?: RotaryOptions): Promise<Tensor> {
+    return this.#compute(readRotary(x, options));
+  }
+
+  /** {@link Engine.rotaryEmbedding}, at once. */
+  rotaryEmbeddingSync(x: TensorLike, options?: RotaryOptions): Tensor {
+    return this.#computeSync(readRotary(x, options));
+  }
+
+  /**
+   * A cache of keys and values for decoding, in the engine's heap: it takes batch · G · capacity · (D + Dv) numbers, counted in
+   * `memory()`, until `dispose` (its own or the engine's) frees them.
+   *
+   * @throws TypeError and RangeError that name the field; RangeError `OUT_OF_MEMORY` when it does not fit (where the engine lives
+   * in a worker, the cache's first call rejects with it).
+   */
+  createKVCache(config: KVCacheConfig): KVCache {
+    const host = this.#alive();
+    return new KVCache(
+      {
+        host,
+        remote: this.info.offMainThread,
+        checkEngine: () => this.#alive(),
+        nextCache: () => this.#nextCache++,
+      },
+      readCacheConfig(config),
+    );
+  }
+
   /** x·kernel (+ bias) over the last axis: x `[…,in]`, kernel `[in,out]`, bias `[out]`. */
   async linear(x: TensorLike, kernel: FloatsLike, bias?: FloatsLike): Promise<Tensor> {
     return this.#compute(readLinear(x, kernel, bias));
@@ -181,11 +256,12 @@ export class Engine {
 
   async #compute(call: CheckedCall<ComputeRequest>): Promise<Tensor> {
     const response = await this.#alive().run(call.request, call.signal);
-    return new Tensor(response.output as Float32Array, call.outputShape);
+    return outputTensor(response, call.out, call.outputShape);
   }
 
   #computeSync(call: CheckedCall<ComputeRequest>): Tensor {
+    throwIfAborted(call);
     const response = this.#alive().runSync(call.request);
-    return new Tensor(response.output as Float32Array, call.outputShape);
+    return outputTensor(response, call.out, call.outputShape);
   }
 }

@@ -2,6 +2,7 @@
 export { createEngine } from './create-engine.js';
 export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
 export { HeadwiseError, type ErrorCode } from './errors.js';
+export type { KVCache } from './kv-cache.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';
 export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/parameters.js';
 export type { TorchStateDict } from './layer/torch.js';
@@ -10,6 +11,8 @@ export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js
 export type { FloatData } from './validation/arrays.js';
 export type { AttentionOptions } from './validation/attention.js';
 export type {
+  BitMask,
+  BlockMask,
   BooleansLike,
   FloatsLike,
   IntegersLike,
@@ -17,6 +20,14 @@ export type {
   ScoreStage,
 } from './validation/attention-options.js';
 export type { EngineOptions } from './validation/engine-options.js';
+export type {
+  AppendOptions,
+  AttendOptions,
+  CacheType,
+  KVCacheConfig,
+} from './validation/kv-cache.js';
 export type { MultiHeadAttentionConfig } from './validation/layer-config.js';
 export type { ForwardOptions } from './validation/layer-forward.js';
+export type { AttentionPart, MergeOptions } from './validation/merge.js';
+export type { RopeOptions, RopeScaling, RotaryOptions } from './validation/rotary.js';
 export { version } from './version.js';

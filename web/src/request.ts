@@ -15,7 +15,10 @@ export interface AttentionSettings {
   keys: number;
   softcap: number;
   bias?: { data: Float32Array; strides: BroadcastStrides };
-  mask?: { data: Uint8Array; strides: BroadcastStrides };
+  /** With `bits`, eight elements a byte, lowest first; strides count bytes, but for the column's, 0 or 1. */
+  mask?: { data: Uint8Array; strides: BroadcastStrides; bits?: boolean };
+  /** Block-sparse: columns[rows[r]] … columns[rows[r + 1] − 1] are the key blocks of query block r. */
+  blockMask?: { size: number; rows: Int32Array; columns: Int32Array };
   keyPaddingMask?: Uint8Array;
   kvLengths?: Int32Array;
   qLengths?: Int32Array;
@@ -31,6 +34,8 @@ export interface AttentionSettings {
   /** A ScoreStage of the core. */
   scoreStage: number;
   logSumExp: boolean;
+  /** Packed sequences: where each begins, and how many query rows there are altogether. */
+  packed?: { qStarts: Int32Array; kStarts: Int32Array; queries: number };
 }
 
 export interface AttentionRequest extends AttentionSettings {
@@ -104,13 +109,92 @@ export interface PositionalEncodingRequest {
   width: number;
 }
 
+/** A rotary embedding's scaling rule, a RotaryScaling of the core. */
+export interface RotaryScaling {
+  rule: number;
+  factor: number;
+  originalLength: number;
+  low: number;
+  high: number;
+  magnitude: number;
+}
+
+export interface RotarySettings {
+  base: number;
+  dim: number;
+  interleaved: boolean;
+  scaling?: RotaryScaling;
+}
+
+export interface RotaryRequest extends RotarySettings {
+  op: 'rotaryEmbedding';
+  batch: number;
+  heads: number;
+  rows: number;
+  size: number;
+  x: Float32Array;
+  strides: Strides;
+  offset: number;
+  /** A position for each row; batchStride 0 where the batch shares them. */
+  positions?: { data: Int32Array; batchStride: number };
+  tables?: { cos: Float32Array; sin: Float32Array; rows: number };
+}
+
+export interface MergeRequest {
+  op: 'mergeAttention';
+  parts: number;
+  batch: number;
+  heads: number;
+  rows: number;
+  size: number;
+  /** The parts one after the other. */
+  outputs: Float32Array;
+  logSumExps: Float32Array;
+  strides: Strides;
+}
+
+/** A resolved configuration of a cache: no defaults left. A window of 0 is none; cellType is a CellType of the core. */
+export interface CacheConfig {
+  batch: number;
+  kvHeads: number;
+  headDim: number;
+  valueDim: number;
+  capacity: number;
+  cellType: number;
+  window: number;
+  sinkTokens: number;
+  rope?: RotarySettings;
+}
+
+/** Tokens for a cache, qLengths of them in each row; with `q`, attention by them. `keys` is the longest row afterwards. */
+export interface CacheStepRequest extends AttentionSettings {
+  op: 'cacheStep';
+  cache: number;
+  /** The lengths that the call was made for. */
+  starts: Int32Array;
+  kvHeads: number;
+  headDim: number;
+  valueDim: number;
+  scale: number;
+  k: Float32Array;
+  v: Float32Array;
+  kStrides: Strides;
+  vStrides: Strides;
+  q?: Float32Array;
+  qStrides?: Strides;
+  outStrides?: Strides;
+}
+
 /** A computation: it may be long, runs in slices and can be aborted. */
 export type ComputeRequest =
   | AttentionRequest
   | LayerForwardRequest
   | LinearRequest
   | EmbeddingRequest
-  | PositionalEncodingRequest;
+  | PositionalEncodingRequest
+  | RotaryRequest
+  | MergeRequest
+  | CacheStepRequest;
 
 /** Short business with a layer. `layer` is a number that the caller chooses. */
 export type LayerRequest =
@@ -119,7 +203,15 @@ export type LayerRequest =
   | { op: 'setParameters'; layer: number; parameters: ParameterArrays }
   | { op: 'getParameters'; layer: number };
 
-export type Request = ComputeRequest | LayerRequest;
+/** Short business with a cache. `cache` is a number that the caller chooses. */
+export type CacheRequest =
+  | { op: 'createCache'; cache: number; config: CacheConfig }
+  | { op: 'forkCache'; cache: number; from: number; rows?: Int32Array }
+  | { op: 'trimCache'; cache: number; lengths: Int32Array }
+  | { op: 'readCache'; cache: number }
+  | { op: 'destroyCache'; cache: number };
+
+export type Request = ComputeRequest | LayerRequest | CacheRequest;
 
 /** Own arrays, never views of the heap. */
 export interface Response {
@@ -129,6 +221,8 @@ export interface Response {
   scores?: Float32Array;
   logSumExp?: Float32Array;
   parameters?: ParameterArrays;
+  /** A cache's, after the call. */
+  lengths?: Int32Array;
 }
 
 /** Every buffer that a request or response holds, each once, for copying and transferring. */

@@ -12,7 +12,7 @@ export interface AttentionResult {
   weights?: Tensor;
   /** `[B,H,L,S]` at the stage that was asked for. */
   scores?: Tensor;
-  /** `[B,H,L]`, natural logarithm. */
+  /** `[B,H,L]`, natural logarithm; `[1,H,L]` of packed sequences. */
   logSumExp?: Tensor;
 }
 
@@ -32,11 +32,27 @@ export function attentionResult(
   if (response.scores !== undefined)
     result.scores = new Tensor(response.scores, [batch, heads, queries, keys]);
   if (response.logSumExp !== undefined)
-    result.logSumExp = new Tensor(response.logSumExp, [batch, heads, queries]);
+    result.logSumExp = new Tensor(
+      response.logSumExp,
+      request.packed === undefined
+        ? [batch, heads, queries]
+        : [1, heads, request.packed.queries],
+    );
   return result;
 }
 
-function outputTensor(response: Response, out: Float32Array | undefined, shape: number[]): Tensor {
+/** What mergeAttention returns. */
+export function merged(
+  { outputShape, logSumExpShape }: { outputShape: number[]; logSumExpShape: number[] },
+  response: Response,
+): { output: Tensor; logSumExp: Tensor } {
+  return {
+    output: new Tensor(response.output as Float32Array, outputShape),
+    logSumExp: new Tensor(response.logSumExp as Float32Array, logSumExpShape),
+  };
+}
+
+export function outputTensor(response: Response, out: Float32Array | undefined, shape: number[]): Tensor {
   const output = response.output as Float32Array;
   if (out === undefined) return new Tensor(output, shape);
   out.set(output);

@@ -1,6 +1,7 @@
 // Validation: the options that attention and the layer share, once the sizes are known: options to AttentionSettings.
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { AttentionSettings, BroadcastStrides } from '../request.js';
+import { isBitMask, readBitMask, readBlockMask } from './sparse-masks.js';
 import { describe, isFloat32Array, type FloatData, type NestedBooleans } from './arrays.js';
 import type { NestedNumbers, TensorLike } from '../tensor.js';
 import {
@@ -38,6 +39,26 @@ export type BooleansLike =
       readonly dims: ArrayLike<number>;
     };
 
+/**
+ * A mask of bits, 1 = may be attended to: `shape` is the mask's, and each row of its last axis begins at a byte of its own and
+ * takes ⌈size/8⌉ of them, lowest bit first, as NumPy's `packbits(mask, axis=-1, bitorder='little')` writes them.
+ */
+export interface BitMask {
+  readonly bits: Uint8Array;
+  readonly shape: ArrayLike<number>;
+}
+
+/**
+ * A block-sparse mask, the same for all heads and batches: query i may see key j only if block column ⌊j/size⌋ is listed for
+ * block row ⌊i/size⌋. Compressed sparse rows: the columns of block row r are `columns[rows[r]]` … `columns[rows[r + 1] − 1]`,
+ * ascending; `rows` has ⌈L/size⌉ + 1 elements. What no block lists is not computed.
+ */
+export interface BlockMask {
+  readonly size: number;
+  readonly rows: IntegersLike;
+  readonly columns: IntegersLike;
+}
+
 /** Integers: an array or any integer typed array. */
 export type IntegersLike =
   | NestedNumbers
@@ -59,7 +80,9 @@ export interface MaskingOptions {
   /** Floats added to the scores, broadcast right-aligned to `[B,H,L,S]`; never scaled; −Infinity hides, a finite value hides nothing. */
   bias?: FloatsLike | undefined;
   /** Booleans, **true = may be attended to**, broadcast right-aligned to `[B,H,L,S]`: rank 2 is `[L,S]`, rank 3 `[H,L,S]`. */
-  mask?: BooleansLike | undefined;
+  mask?: BooleansLike | BitMask | undefined;
+  /** Blocks of keys that blocks of queries may see; the rest is skipped. Together with the other masks, a key must pass all. */
+  blockMask?: BlockMask | undefined;
   /** Booleans `[B,S]`, true = a real token. */
   keyPaddingMask?: BooleansLike | undefined;
   /** Integers `[B]`, 0…S: how many keys are valid. Default S. */
@@ -94,6 +117,7 @@ export const maskingOptionNames = [
   'softcap',
   'bias',
   'mask',
+  'blockMask',
   'keyPaddingMask',
   'kvLengths',
   'qLengths',
@@ -150,8 +174,12 @@ export function readAttentionSettings(
     settings.bias = broadcast('bias', readAnyFloats('bias', options.bias), target);
   }
   if (options.mask !== undefined) {
-    settings.mask = broadcast('mask', readAnyBooleans('mask', options.mask), target);
+    settings.mask = isBitMask(options.mask)
+      ? readBitMask(options.mask, target)
+      : broadcast('mask', readAnyBooleans('mask', options.mask), target);
   }
+  if (options.blockMask !== undefined)
+    settings.blockMask = readBlockMask(options.blockMask, queries, keys);
   if (options.keyPaddingMask !== undefined) {
     const mask = readAnyBooleans('keyPaddingMask', options.keyPaddingMask);
     const flat = batch === 1 && mask.shape.length === 1 && mask.shape[0] === keys; // [S] for one batch
@@ -240,7 +268,7 @@ function readPerBatch(name: string, value: unknown, batch: number): Int32Array {
   return data;
 }
 
-function readLengths(name: string, value: unknown, batch: number, most: number): Int32Array {
+export function readLengths(name: string, value: unknown, batch: number, most: number): Int32Array {
   const lengths = readPerBatch(name, value, batch);
   lengths.forEach((length, b) => readInteger(`${name}[${b}]`, length, 0, most));
   return lengths;

@@ -7,9 +7,11 @@ import {
   readAttentionSettings,
   readOut,
   readSignal,
+  type IntegersLike,
   type MaskingOptions,
 } from './attention-options.js';
 import { readChoice, readFinite, readInteger, readOptions } from './options.js';
+import { readPacked } from './packed.js';
 import { maxSize, product, readTensor } from './shapes.js';
 
 /** Options of `engine.attention`. */
@@ -22,6 +24,15 @@ export interface AttentionOptions extends MaskingOptions {
   numKvHeads?: number | undefined;
   /** Factor on q·k, any finite number. Default 1/√D. */
   scale?: number | undefined;
+  /**
+   * Packed sequences without padding: q holds all of them one after the other along L, in one batch, and sequence n's rows are
+   * `cuSeqlensQ[n]` … `cuSeqlensQ[n + 1] − 1`. Integers `[N + 1]` from 0 to L, never falling; k and v likewise along S by
+   * `cuSeqlensK`, both or neither. A query sees its own sequence's keys only; causality, windows and ALiBi count within the
+   * sequence, `causalOffset` may be `[N]`. Not together with masks, bias, lengths, weights and scores.
+   */
+  cuSeqlensQ?: IntegersLike | undefined;
+  /** See `cuSeqlensQ`. */
+  cuSeqlensK?: IntegersLike | undefined;
 }
 
 /** A checked call: the request, where the output goes, and the shapes of the results. */
@@ -37,12 +48,14 @@ const optionNames = new Set<string>([
   'numHeads',
   'numKvHeads',
   'scale',
+  'cuSeqlensQ',
+  'cuSeqlensK',
   ...maskingOptionNames,
 ]);
 const layouts = ['bhld', 'blhd'] as const;
 
 // A tensor seen as [batch, heads, rows, size].
-interface View {
+export interface View {
   batch: number;
   heads: number;
   rows: number;
@@ -61,8 +74,7 @@ export function readAttention(
   const k = readTensor('k', kValue);
   const v = readTensor('v', vValue);
   const options = readOptions('options', optionsValue, optionNames);
-  const blhd =
-    options.layout !== undefined && readChoice('layout', options.layout, layouts) === 'blhd';
+  const blhd = readLayout(options.layout);
   const numHeads = readHeads('numHeads', options.numHeads);
   const numKvHeads = readHeads('numKvHeads', options.numKvHeads) ?? numHeads;
   const rank = q.shape.length;
@@ -88,8 +100,14 @@ export function readAttention(
   const vView = viewOf('v', v.shape, blhd, 'numKvHeads', kvHeads);
   checkTogether(q.shape, qView, k.shape, kView, v.shape, vView);
 
-  const { batch, heads, rows: queries, size: headDim } = qView;
-  const { rows: keys, heads: groups } = kView;
+  const { heads, size: headDim } = qView;
+  const { heads: groups } = kView;
+  const packed = readPacked(options, qView, kView);
+  const { batch, queries, keys } = packed?.sizes ?? {
+    batch: qView.batch,
+    queries: qView.rows,
+    keys: kView.rows,
+  };
   const valueDim = vView.size;
   const outputShape = shapeLike(rank, blhd, qView, valueDim);
   if (product(outputShape) > maxSize) throw outOfMemory('attention', product(outputShape) * 4);
@@ -97,6 +115,7 @@ export function readAttention(
   const request: AttentionRequest = {
     op: 'attention',
     ...settings,
+    ...packed?.settings,
     kvHeads: groups,
     headDim,
     valueDim,
@@ -109,6 +128,10 @@ export function readAttention(
     vStrides: vView.strides,
     outStrides: viewOf('output', outputShape, blhd, 'numHeads', heads).strides,
   };
+  if (packed !== undefined) {
+    for (const strides of ['qStrides', 'kStrides', 'vStrides', 'outStrides'] as const)
+      request[strides] = [0, request[strides][1], request[strides][2]];
+  }
   return {
     request,
     out: readOut(options.out, product(outputShape)),
@@ -118,7 +141,7 @@ export function readAttention(
 }
 
 // With no elements every score is 0 whatever the scale.
-function defaultScale(headDim: number): number {
+export function defaultScale(headDim: number): number {
   return headDim === 0 ? 1 : 1 / Math.sqrt(headDim);
 }
 
@@ -126,7 +149,12 @@ function readHeads(name: string, value: unknown): number | undefined {
   return value === undefined ? undefined : readInteger(name, value, 1, maxSize);
 }
 
-function viewOf(
+/** Whether tensors of rank 4 are [B,L,H,D]. */
+export function readLayout(value: unknown): boolean {
+  return value !== undefined && readChoice('layout', value, layouts) === 'blhd';
+}
+
+export function viewOf(
   name: string,
   shape: readonly number[],
   blhd: boolean,

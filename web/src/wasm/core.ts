@@ -3,6 +3,8 @@
 import { disposed, invalidShape, invalidValue, outOfMemory } from '../errors.js';
 import { parameterPaths, parameterShapes } from '../layer/parameters.js';
 import type {
+  CacheRequest,
+  CacheStepRequest,
   ComputeRequest,
   LayerConfig,
   LayerRequest,
@@ -12,6 +14,7 @@ import type {
 } from '../request.js';
 import { isFloat32Array } from '../validation/arrays.js';
 import { product } from '../validation/shapes.js';
+import { Caches } from './caches.js';
 import type { Bindings } from './glue.js';
 import { alignUp, Heap, type Block } from './heap.js';
 import { planOf, structsOf, type Input, type Operation, type Output } from './operations.js';
@@ -43,6 +46,9 @@ const beginNames = {
   linear: 'beginLinear',
   embedding: 'beginEmbedding',
   positionalEncoding: 'beginPositionalEncoding',
+  rotaryEmbedding: 'beginRotaryEmbedding',
+  mergeAttention: 'beginMergeAttention',
+  cacheStep: 'beginCacheStep',
 } as const;
 
 const merges = ['concat', 'sum'];
@@ -56,12 +62,15 @@ export class Core {
   readonly #sourcesStruct: Struct;
   readonly #layers = new Map<number, Layer>();
   readonly #addressOf = (layer: number): number => this.#layer(layer).address;
+  readonly #caches: Caches;
+  readonly #cacheOf = (request: CacheStepRequest): number => this.#caches.addressFor(request);
 
   constructor(bindings: Bindings, memory: WebAssembly.Memory, maxBytes: number) {
     this.#bindings = bindings;
     this.#heap = new Heap(bindings, memory, maxBytes);
     const layout = bindings.layout();
     this.#structs = structsOf(layout);
+    this.#caches = new Caches(bindings, this.#heap, layout, (what) => this.#error(what));
     this.#configStruct = new Struct(layout, 'MultiHeadAttentionConfig');
     this.#sourcesStruct = new Struct(layout, 'ParameterSources');
   }
@@ -72,12 +81,14 @@ export class Core {
 
   /** Everything at once. */
   run(request: Request): Response {
-    if (!isCompute(request)) return this.#runLayer(request);
+    if (!isCompute(request)) {
+      return isOfCache(request) ? this.#caches.run(request) : this.#runLayer(request);
+    }
     const staged = this.#stage(request);
     try {
       const status = this.#bindings[request.op](staged.block.address);
       if (status !== 0) throw this.#error(request.op);
-      return this.#collect(staged);
+      return this.#collect(request, staged);
     } finally {
       this.#heap.returnBlock(staged.block);
     }
@@ -94,7 +105,7 @@ export class Core {
     }
     return {
       run: (budgetMs) => this.#bindings.runCall(handle, budgetMs),
-      response: () => this.#collect(staged),
+      response: () => this.#collect(request, staged),
       end: () => {
         this.#bindings.endCall(handle);
         this.#heap.returnBlock(staged.block);
@@ -105,7 +116,7 @@ export class Core {
   // Struct, inputs and outputs in one block, one after the other.
   #stage(request: ComputeRequest): Staged {
     const struct = this.#structs[request.op];
-    const plan = planOf(request, struct, this.#addressOf);
+    const plan = planOf(request, struct, this.#addressOf, this.#cacheOf);
     const { inputs, outputs } = plan;
     // Each array's place, counted from the block's start.
     const places: number[] = [];
@@ -144,8 +155,9 @@ export class Core {
     return { outputs, starts, block };
   }
 
-  #collect({ outputs, starts }: Staged): Response {
+  #collect(request: ComputeRequest, { outputs, starts }: Staged): Response {
     const response: Response = {};
+    if (request.op === 'cacheStep') response.lengths = this.#caches.lengths(request.cache);
     const { f32 } = this.#heap.views();
     for (let i = 0; i < outputs.length; i++) {
       const { result, length } = outputs[i] as Output;
@@ -272,6 +284,10 @@ export class Core {
       this.#heap.returnBlock(block);
     }
   }
+}
+
+function isOfCache(request: LayerRequest | CacheRequest): request is CacheRequest {
+  return 'cache' in request;
 }
 
 export function isCompute(request: Request): request is ComputeRequest {

@@ -59,6 +59,18 @@ export interface Bindings {
   beginEmbedding(args: number): number;
   positionalEncoding(args: number): number;
   beginPositionalEncoding(args: number): number;
+  rotaryEmbedding(args: number): number;
+  beginRotaryEmbedding(args: number): number;
+  mergeAttention(args: number): number;
+  beginMergeAttention(args: number): number;
+  cacheStep(args: number): number;
+  beginCacheStep(args: number): number;
+  createCache(config: number): number;
+  forkCache(from: number, rows: number, count: number): number;
+  destroyCache(cache: number): void;
+  /** The address of the lengths. */
+  cacheLengths(cache: number): number;
+  trimCache(cache: number, lengths: number): number;
   /** The ceilings, for the benchmark: cpp/include/headwise/probe.h. Operations done; a status. */
   probeMultiplyAdd(tasks: number): number;
   probeRead(data: number, count: number): number;

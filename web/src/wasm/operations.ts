@@ -4,9 +4,11 @@ import type {
   AttentionRequest,
   AttentionSettings,
   BroadcastStrides,
+  CacheStepRequest,
   ComputeRequest,
   LayerForwardRequest,
   Response,
+  RotaryRequest,
   Strides,
 } from '../request.js';
 import type { Layout } from './glue.js';
@@ -21,7 +23,7 @@ export interface Input {
 /** An array of floats that comes out, and the field that is to point at its place. */
 export interface Output {
   field: string;
-  result: Exclude<keyof Response, 'parameters'>;
+  result: Exclude<keyof Response, 'parameters' | 'lengths'>;
   length: number;
 }
 
@@ -45,14 +47,18 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
+    rotaryEmbedding: new Struct(layout, 'RotaryArgs'),
+    mergeAttention: new Struct(layout, 'MergeArgs'),
+    cacheStep: new Struct(layout, 'KeyValueStepArgs').with(layout, 'call', 'AttentionArgs'),
   };
 }
 
-/** Sets the struct's numbers. `layerOf` turns a layer's number into its address, or throws. */
+/** Sets the struct's numbers. `layerOf` and `cacheOf` turn a number into an address, or throw. */
 export function planOf(
   request: ComputeRequest,
   struct: Struct,
   layerOf: (layer: number) => number,
+  cacheOf: (request: CacheStepRequest) => number,
 ): Plan {
   struct.clear();
   switch (request.op) {
@@ -61,6 +67,31 @@ export function planOf(
     case 'layerForward':
       struct.set('layer', layerOf(request.layer));
       return planLayerForward(request, struct);
+    case 'cacheStep':
+      struct.set('cache', cacheOf(request));
+      return planCacheStep(request, struct);
+    case 'rotaryEmbedding':
+      return planRotary(request, struct);
+    case 'mergeAttention': {
+      const { parts, batch, heads, rows, size } = request;
+      struct.set('parts', parts);
+      struct.set('batch', batch);
+      struct.set('heads', heads);
+      struct.set('rows', rows);
+      struct.set('size', size);
+      setStrides(struct, strideFields, request.strides);
+      const length = batch * heads * rows;
+      return {
+        inputs: [
+          { field: 'outputs', array: request.outputs },
+          { field: 'log_sum_exps', array: request.logSumExps },
+        ],
+        outputs: [
+          { field: 'out', result: 'output', length: length * size },
+          { field: 'log_sum_exp', result: 'logSumExp', length },
+        ],
+      };
+    }
     case 'linear': {
       const { rows, out, x, kernel, bias } = request;
       struct.set('rows', rows);
@@ -117,6 +148,12 @@ function planSettings(request: AttentionSettings, struct: Struct): Plan {
   if (request.mask !== undefined) {
     give('mask', request.mask.data);
     setStrides(struct, maskFields, request.mask.strides);
+    struct.set('mask_bits', request.mask.bits === true ? 1 : 0);
+  }
+  if (request.blockMask !== undefined) {
+    struct.set('block_size', request.blockMask.size);
+    give('block_rows', request.blockMask.rows);
+    give('block_columns', request.blockMask.columns);
   }
   give('key_padding_mask', request.keyPaddingMask);
   give('kv_lengths', request.kvLengths);
@@ -141,7 +178,10 @@ function planSettings(request: AttentionSettings, struct: Struct): Plan {
     struct.set('score_stage', request.scoreStage);
     outputs.push({ field: 'scores', result: 'scores', length: rows * keys });
   }
-  if (request.logSumExp) outputs.push({ field: 'log_sum_exp', result: 'logSumExp', length: rows });
+  if (request.logSumExp) {
+    const packedRows = request.packed && heads * request.packed.queries;
+    outputs.push({ field: 'log_sum_exp', result: 'logSumExp', length: packedRows ?? rows });
+  }
   return { inputs, outputs };
 }
 
@@ -160,9 +200,79 @@ function planAttention(request: AttentionRequest, struct: Struct): Plan {
     { field: 'k', array: request.k },
     { field: 'v', array: request.v },
   );
-  const length = request.batch * request.heads * request.queries * request.valueDim;
+  const { packed } = request;
+  if (packed !== undefined) {
+    plan.inputs.push(
+      { field: 'q_starts', array: packed.qStarts },
+      { field: 'k_starts', array: packed.kStarts },
+    );
+    setStrides(struct, logSumExpFields, [0, packed.queries, 1]);
+  }
+  const rows = packed?.queries ?? request.batch * request.queries;
+  const length = rows * request.heads * request.valueDim;
   plan.outputs.push({ field: 'out', result: 'output', length });
   return plan;
+}
+
+function planCacheStep(request: CacheStepRequest, struct: Struct): Plan {
+  const plan = planSettings(request, struct);
+  struct.set('kv_heads', request.kvHeads);
+  struct.set('head_dim', request.headDim);
+  struct.set('value_dim', request.valueDim);
+  struct.set('scale', request.scale);
+  setStrides(struct, kFields, request.kStrides);
+  setStrides(struct, vFields, request.vStrides);
+  plan.inputs.push({ field: 'k', array: request.k }, { field: 'v', array: request.v });
+  if (request.q !== undefined) {
+    setStrides(struct, qFields, request.qStrides as Strides);
+    setStrides(struct, outFields, request.outStrides as Strides);
+    plan.inputs.push({ field: 'q', array: request.q });
+    const length = request.batch * request.heads * request.queries * request.valueDim;
+    plan.outputs.push({ field: 'out', result: 'output', length });
+  }
+  return plan;
+}
+
+function planRotary(request: RotaryRequest, struct: Struct): Plan {
+  const { batch, heads, rows, size, scaling, positions, tables } = request;
+  struct.set('batch', batch);
+  struct.set('heads', heads);
+  struct.set('rows', rows);
+  struct.set('size', size);
+  struct.set('dim', request.dim);
+  struct.set('interleaved', request.interleaved ? 1 : 0);
+  struct.set('base', request.base);
+  struct.set('position', request.offset);
+  setRotaryScaling(struct, 'scaling', scaling);
+  setStrides(struct, xFields, request.strides);
+  setStrides(struct, yFields, request.strides);
+  const inputs: Input[] = [{ field: 'x', array: request.x }];
+  if (positions !== undefined) {
+    struct.set('row_positions_batch', positions.batchStride);
+    inputs.push({ field: 'row_positions', array: positions.data });
+  }
+  if (tables !== undefined) {
+    struct.set('table_rows', tables.rows);
+    inputs.push({ field: 'cos', array: tables.cos }, { field: 'sin', array: tables.sin });
+  }
+  return {
+    inputs,
+    outputs: [{ field: 'y', result: 'output', length: batch * heads * rows * size }],
+  };
+}
+
+/** A rotary embedding's scaling, in the struct's field `name`. */
+export function setRotaryScaling(
+  struct: Struct,
+  name: string,
+  scaling: RotaryRequest['scaling'],
+): void {
+  struct.set(`${name}.rule`, scaling?.rule ?? 0);
+  struct.set(`${name}.factor`, scaling?.factor ?? 1);
+  struct.set(`${name}.original_length`, scaling?.originalLength ?? 0);
+  struct.set(`${name}.low`, scaling?.low ?? 1);
+  struct.set(`${name}.high`, scaling?.high ?? 4);
+  struct.set(`${name}.magnitude`, scaling?.magnitude ?? 1);
 }
 
 function planLayerForward(request: LayerForwardRequest, struct: Struct): Plan {
@@ -190,6 +300,10 @@ const qFields = stridesFields('q_strides');
 const kFields = stridesFields('k_strides');
 const vFields = stridesFields('v_strides');
 const outFields = stridesFields('out_strides');
+const xFields = stridesFields('x_strides');
+const yFields = stridesFields('y_strides');
+const strideFields = stridesFields('strides');
+const logSumExpFields = stridesFields('log_sum_exp_strides');
 const biasFields = stridesFields('bias_strides');
 const maskFields = stridesFields('mask_strides');
 

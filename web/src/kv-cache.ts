@@ -1,0 +1,260 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+// Public: the key/value cache for decoding. Keys and values live in the core; this object knows their shape, a number, and how
+// long its rows will be once all calls made so far are done.
+import { disposed, unsupported } from './errors.js';
+import type { CacheConfig, CacheRequest, Response } from './request.js';
+import { attentionResult, throwIfAborted, type AttentionResult } from './results.js';
+import type { TensorLike } from './tensor.js';
+import type { IntegersLike } from './validation/attention-options.js';
+import {
+  readAppend,
+  readAttend,
+  readFork,
+  readTrim,
+  typeOf,
+  type AppendOptions,
+  type AttendOptions,
+  type CacheState,
+  type CacheType,
+  type CheckedStep,
+} from './validation/kv-cache.js';
+import type { Host } from './wasm/host.js';
+
+const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
+
+/** What a cache needs of its engine. */
+export interface CacheOwner {
+  host: Host;
+  /** The engine lives in a worker. */
+  remote: boolean;
+  /** Throws when the engine has been disposed. */
+  checkEngine(): unknown;
+  nextCache(): number;
+}
+
+// A net for caches that are dropped without dispose(): memory that is not JavaScript's own is not collected by itself.
+const dropped = /* @__PURE__ */ new FinalizationRegistry<{ host: Host; cache: number }>(
+  ({ host, cache }) => destroy(host, cache),
+);
+
+function destroy(host: Host, cache: number): void {
+  // An engine that is gone has freed it already.
+  host.run({ op: 'destroyCache', cache }).catch(() => undefined);
+}
+
+/** Keys and values of a growing text. Made by `engine.createKVCache`. */
+export class KVCache {
+  readonly #owner: CacheOwner;
+  readonly #config: CacheConfig;
+  readonly #cache: number;
+  // In a worker, or behind a call in progress: settled when the cache is there, or failed to be.
+  #created: Promise<unknown> | undefined;
+  #failure: unknown;
+  #lengths: Int32Array;
+  #pending = 0;
+  #disposed = false;
+
+  /** Use `engine.createKVCache`. @internal */
+  constructor(
+    owner: CacheOwner,
+    config: CacheConfig,
+    origin?: { cache: number; rows: Int32Array | undefined; lengths: Int32Array; queued: boolean },
+  ) {
+    this.#owner = owner;
+    this.#config = config;
+    this.#cache = owner.nextCache();
+    this.#lengths = origin?.lengths ?? new Int32Array(config.batch);
+    const cache = this.#cache;
+    let request: CacheRequest = { op: 'createCache', cache, config };
+    if (origin !== undefined) {
+      request = { op: 'forkCache', cache, from: origin.cache };
+      if (origin.rows !== undefined) request.rows = origin.rows;
+    }
+    if (owner.remote || origin?.queued === true) {
+      this.#created = owner.host.run(request).catch((error: unknown) => {
+        this.#failure = error;
+      });
+    } else {
+      owner.host.runSync(request);
+    }
+    dropped.register(this, { host: owner.host, cache }, this);
+  }
+
+  /** B. */
+  get batch(): number {
+    return this.#config.batch;
+  }
+
+  /** Tokens that a row holds; with a window, slots. */
+  get capacity(): number {
+    return this.#config.capacity;
+  }
+
+  /** What numbers are kept as. */
+  get dtype(): CacheType {
+    return typeOf(this.#config);
+  }
+
+  /**
+   * How many tokens each row has, one number a row: what all calls made so far lead to. After a call that failed they are what
+   * the cache really holds once the call has rejected. With a window, tokens that the ring has dropped count as well.
+   */
+  get lengths(): number[] {
+    return Array.from(this.#lengths);
+  }
+
+  #state(): CacheState {
+    if (this.#disposed) throw disposed('the cache');
+    this.#owner.checkEngine();
+    return { cache: this.#cache, config: this.#config, lengths: this.#lengths };
+  }
+
+  /**
+   * Appends L tokens to each row, or `lengths` of them. The cost depends on L alone, not on what is there already.
+   *
+   * @param k `[B,G,L,D]`, with layout 'blhd' `[B,L,G,D]`, of rank 3 `[B,L,G·D]`, of rank 2 `[L,D]`.
+   * @param v values, likewise with Dv.
+   * @throws as `engine.attention`; RangeError `INVALID_SHAPE` when the cache is full, that is, when a row would have more tokens
+   * than its capacity: it is k that has too many of them, and more memory would not help. Nothing has been appended then.
+   */
+  async append(k: TensorLike, v: TensorLike, options?: AppendOptions): Promise<void> {
+    await this.#step(readAppend(this.#state(), k, v, options));
+  }
+
+  /** {@link KVCache.append}, at once. `UNSUPPORTED` where the engine lives in a worker, or while a call on this cache runs. */
+  appendSync(k: TensorLike, v: TensorLike, options?: AppendOptions): void {
+    this.#stepSync(readAppend(this.#state(), k, v, options));
+  }
+
+  /**
+   * Appends tokens as `append` does, and attends by their queries to all keys up to themselves: one token at a time, a prompt at
+   * once, or in chunks, with the same result as one causal pass over the whole text.
+   *
+   * A call that is aborted or fails has appended nothing. (With a window, L above capacity − sinkTokens − window + 1 goes piece by
+   * piece, and the pieces that are done stay; `lengths` says how many.)
+   *
+   * @param q `[B,H,L,D]` and so on, in k's rank and layout; G divides H. Rows past `lengths` come out 0.
+   * @returns `output` in q's layout, and what else was asked for.
+   * @throws as `append`.
+   */
+  async attend(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    options?: AttendOptions,
+  ): Promise<AttentionResult> {
+    const call = readAttend(this.#state(), q, k, v, options);
+    return attentionResult(call, await this.#step(call));
+  }
+
+  /** {@link KVCache.attend}, at once. `UNSUPPORTED` where the engine lives in a worker, or while a call on this cache runs. */
+  attendSync(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    options?: AttendOptions,
+  ): AttentionResult {
+    const call = readAttend(this.#state(), q, k, v, options);
+    return attentionResult(call, this.#stepSync(call));
+  }
+
+  /**
+   * Forgets all tokens behind the first `length` of each row (rows that are shorter stay), or behind a length for each row `[B]`.
+   * Takes effect after the calls made so far.
+   *
+   * @throws RangeError `INVALID_VALUE` for a length above what is there, or on a ring that has come round, which has lost what the
+   * shorter text's window would want.
+   */
+  async trim(length: number | IntegersLike): Promise<void> {
+    await this.#trim(readTrim(this.#state(), length));
+  }
+
+  /** Forgets everything, after the calls made so far. The memory stays. */
+  async reset(): Promise<void> {
+    this.#state();
+    await this.#trim(new Int32Array(this.#config.batch));
+  }
+
+  /**
+   * A copy that goes its own way, as for beam search or a shared prefix, taken after the calls made so far. It takes as much
+   * memory as this one, and is to be disposed of like it.
+   *
+   * @param options `rows`: which rows the copy has, in order, each any number of times (integers, 0…B−1). Default all of them.
+   * @throws as `createKVCache`.
+   */
+  fork(options?: { rows?: IntegersLike | undefined }): KVCache {
+    const { cache, config, lengths } = this.#state();
+    const rows = readFork(config, options);
+    return new KVCache(
+      this.#owner,
+      rows === undefined ? config : { ...config, batch: rows.length },
+      {
+        cache,
+        rows,
+        lengths: rows === undefined ? lengths.slice() : rows.map((row) => lengths[row] as number),
+        queued: this.#pending > 0 || this.#created !== undefined,
+      },
+    );
+  }
+
+  /** Frees the memory once calls in progress are done; the object is of no use afterwards. May be called again. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    dropped.unregister(this);
+    destroy(this.#owner.host, this.#cache);
+  }
+
+  /** {@link KVCache.dispose}, for `using`. */
+  [disposeSymbol](): void {
+    this.dispose();
+  }
+
+  async #step({ request, counts, signal }: CheckedStep): Promise<Response> {
+    // The request goes out before anything is awaited, so that calls keep their order and arguments are read at once.
+    const running = this.#owner.host.run(request, signal);
+    this.#lengths = this.#lengths.map((length, b) => length + (counts[b] as number));
+    return this.#settle(running);
+  }
+
+  async #trim(lengths: Int32Array): Promise<void> {
+    const running = this.#owner.host.run({ op: 'trimCache', cache: this.#cache, lengths });
+    this.#lengths = lengths.slice();
+    await this.#settle(running);
+  }
+
+  async #settle(running: Promise<Response>): Promise<Response> {
+    this.#pending++;
+    try {
+      return await running;
+    } catch (error) {
+      await this.#created;
+      await this.#readLengths();
+      throw this.#failure ?? error;
+    } finally {
+      this.#pending--;
+    }
+  }
+
+  // After a failure: what the cache really holds. With more calls on their way each of them fails too, and reads again.
+  async #readLengths(): Promise<void> {
+    try {
+      const { lengths } = await this.#owner.host.run({ op: 'readCache', cache: this.#cache });
+      if (lengths !== undefined) this.#lengths = lengths;
+    } catch {
+      // The cache or the engine is gone, and the call's own error says so.
+    }
+  }
+
+  #stepSync(call: CheckedStep): Response {
+    throwIfAborted(call);
+    if (this.#pending > 0) {
+      throw unsupported(
+        'synchronous calls on a cache while an asynchronous one on it is in progress: await that one first',
+      );
+    }
+    const response = this.#owner.host.runSync(call.request);
+    this.#lengths = response.lengths as Int32Array;
+    return response;
+  }
+}

@@ -1,0 +1,396 @@
+// Validation: a cache's configuration, and its calls to requests.
+import { invalidShape, invalidType, invalidValue, outOfMemory } from '../errors.js';
+import type { CacheConfig, CacheStepRequest } from '../request.js';
+import type { TensorLike } from '../tensor.js';
+import { defaultScale, readLayout, viewOf, type CheckedCall, type View } from './attention.js';
+import {
+  maskingOptionNames,
+  readAttentionSettings,
+  readLengths,
+  readOut,
+  readSignal,
+  type IntegersLike,
+  type MaskingOptions,
+} from './attention-options.js';
+import { describe } from './arrays.js';
+import { readBoolean, readChoice, readFinite, readInteger, readOptions } from './options.js';
+import { readRope, type RopeOptions } from './rotary.js';
+import { maxSize, product, readAnyIntegers, readTensor } from './shapes.js';
+
+/** What a cache's numbers are kept as. */
+export type CacheType = 'f32' | 'f16' | 'int8';
+
+/** The configuration of `engine.createKVCache`. */
+export interface KVCacheConfig {
+  /** B. Default 1. */
+  batch?: number | undefined;
+  /** G. */
+  numKvHeads: number;
+  /** D. */
+  headDim: number;
+  /** Dv. Default `headDim`. */
+  valueHeadDim?: number | undefined;
+  /**
+   * How many tokens each row holds. With a `window` the slots of sinks and ring together, at least `sinkTokens + window`; by
+   * default there is room for up to 512 tokens more, so that a prompt goes in pieces of that many.
+   */
+  capacity?: number | undefined;
+  /**
+   * 'f32' (default); 'f16', half the memory: each number is off by at most 2⁻¹¹ of itself (beyond 65504 it is infinite); 'int8',
+   * a quarter and one float for each head's row of a token: numbers are off by at most 1/254 of the row's largest.
+   */
+  dtype?: CacheType | undefined;
+  /**
+   * How many keys a query sees, its own among them (attention's `window: [window − 1, 0]`): the cache is then a ring in which new
+   * tokens take the places of those that no query will see again, and has no end. Default: none, all keys.
+   */
+  window?: number | undefined;
+  /** With a window: the first tokens, which are kept and seen for ever (Xiao et al., "StreamingLLM", 2023). Default 0. */
+  sinkTokens?: number | undefined;
+  /** Turns queries and keys by their positions in the text. Keys are kept turned. Default: none. */
+  rope?: RopeOptions | undefined;
+}
+
+/** Options of a cache's `append`. */
+export interface AppendOptions {
+  /** What tensors of rank 4 are: `[B,G,L,D]` ('bhld', default) or `[B,L,G,D]` ('blhd'). */
+  layout?: 'bhld' | 'blhd' | undefined;
+  /** Integers `[B]`, 0…L: how many of the L tokens are each row's. Default L. */
+  lengths?: IntegersLike | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Options of a cache's `attend`: attention's, but that lengths and offsets are the cache's own. S, for masks and weights, is the
+ * longest row after the call. With the cache's `window` there are no masks, biases, weights and scores.
+ */
+export interface AttendOptions
+  extends Omit<MaskingOptions, 'kvLengths' | 'qLengths' | 'causalOffset'>, AppendOptions {
+  /** H: needed for q of rank 3, unless it can be told from the cache's head size. */
+  numHeads?: number | undefined;
+  /** Factor on q·k. Default 1/√D. */
+  scale?: number | undefined;
+  /** Whether a query sees only its own key and earlier ones. Default true. */
+  causal?: boolean | undefined;
+}
+
+const configNames = new Set([
+  'batch',
+  'numKvHeads',
+  'headDim',
+  'valueHeadDim',
+  'capacity',
+  'dtype',
+  'window',
+  'sinkTokens',
+  'rope',
+]);
+const appendNames = new Set(['layout', 'lengths', 'signal']);
+const cachesOwn = new Set<string>(['kvLengths', 'qLengths', 'causalOffset']);
+const attendNames = new Set<string>([
+  ...maskingOptionNames.filter((name) => !cachesOwn.has(name)),
+  'layout',
+  'lengths',
+  'numHeads',
+  'scale',
+]);
+const notWithRing = [
+  'window',
+  'mask',
+  'bias',
+  'keyPaddingMask',
+  'blockMask',
+  'returnWeights',
+  'returnScores',
+] as const;
+const types = ['f32', 'f16', 'int8'] as const;
+const cellBytes = { f32: 4, f16: 2, int8: 1 } as const;
+
+const mostSize = 2 ** 24;
+const mostTokens = 2 ** 30;
+
+export function readCacheConfig(value: KVCacheConfig): CacheConfig {
+  if (value === undefined)
+    throw invalidType('config: an object with numKvHeads and headDim wanted, got undefined');
+  const config = readOptions('config', value, configNames);
+  const size = (name: string, byDefault?: number): number =>
+    readInteger(name, config[name] ?? byDefault, 1, mostSize);
+  const headDim = size('headDim');
+  const window =
+    config.window === undefined ? 0 : readInteger('window', config.window, 1, mostTokens);
+  const sinkTokens =
+    config.sinkTokens === undefined
+      ? 0
+      : readInteger('sinkTokens', config.sinkTokens, 0, mostTokens);
+  if (sinkTokens > 0 && window === 0)
+    throw invalidValue(`sinkTokens: a window wanted with it, got sinkTokens = ${sinkTokens} alone`);
+  const least = sinkTokens + window;
+  if (config.capacity === undefined && window === 0)
+    throw invalidType('capacity: a number of tokens wanted, got undefined');
+  const capacity = readInteger(
+    'capacity',
+    config.capacity ?? least + Math.min(window, 512),
+    Math.max(least, 1),
+    mostTokens,
+  );
+  const resolved: CacheConfig = {
+    batch: size('batch', 1),
+    kvHeads: size('numKvHeads'),
+    headDim,
+    valueDim: size('valueHeadDim', headDim),
+    capacity,
+    cellType:
+      config.dtype === undefined ? 0 : types.indexOf(readChoice('dtype', config.dtype, types)),
+    window,
+    sinkTokens,
+  };
+  if (config.rope !== undefined) resolved.rope = readRope('rope', config.rope, headDim);
+  const { batch, kvHeads, valueDim } = resolved;
+  const perRow =
+    (headDim + valueDim) * cellBytes[typeOf(resolved)] + (typeOf(resolved) === 'int8' ? 8 : 0);
+  const bytes = batch * kvHeads * capacity * perRow;
+  if (kvHeads * capacity * Math.max(headDim, valueDim) > maxSize || bytes > 2 ** 32)
+    throw outOfMemory('createKVCache', bytes);
+  return resolved;
+}
+
+export function typeOf(config: CacheConfig): CacheType {
+  return types[config.cellType] as CacheType;
+}
+
+/** The cache that a call goes to, as its object knows it. */
+export interface CacheState {
+  cache: number;
+  config: CacheConfig;
+  /** What all calls so far lead to. */
+  lengths: Int32Array;
+}
+
+/** New tokens for the cache; `counts` of each row. */
+export interface CheckedStep extends CheckedCall<CacheStepRequest> {
+  counts: Int32Array;
+}
+
+export function readAppend(
+  state: CacheState,
+  kValue: TensorLike,
+  vValue: TensorLike,
+  optionsValue: AppendOptions | undefined,
+): CheckedStep {
+  const options = readOptions('options', optionsValue, appendNames);
+  const tokens = readTokens(state, kValue, vValue, options);
+  const { batch } = state.config;
+  return {
+    request: {
+      op: 'cacheStep',
+      ...tokens.request,
+      ...readAttentionSettings({}, { batch, heads: 0, queries: tokens.rows, keys: 0 }),
+      qLengths: tokens.counts,
+      scale: 1,
+    },
+    counts: tokens.counts,
+    out: undefined,
+    signal: readSignal('signal', options.signal),
+    outputShape: [],
+  };
+}
+
+export function readAttend(
+  state: CacheState,
+  qValue: TensorLike,
+  kValue: TensorLike,
+  vValue: TensorLike,
+  optionsValue: AttendOptions | undefined,
+): CheckedStep {
+  const { config } = state;
+  const options = readOptions('options', optionsValue, attendNames);
+  const q = readTensor('q', qValue);
+  const tokens = readTokens(state, kValue, vValue, options);
+  const { counts, rows } = tokens;
+  const blhd = readLayout(options.layout);
+  const rank = q.shape.length;
+  if (rank !== tokens.rank) {
+    throw invalidShape(`q: rank ${tokens.rank} like k's wanted, got shape [${q.shape}]`);
+  }
+  const numHeads =
+    options.numHeads === undefined
+      ? rank === 3
+        ? Math.max(Math.floor((q.shape[2] as number) / config.headDim), 1)
+        : undefined
+      : readInteger('numHeads', options.numHeads, 1, maxSize);
+  const view = viewOf('q', q.shape, blhd, 'numHeads', numHeads);
+  const wanted = { batch: config.batch, rows, size: config.headDim };
+  checkView('q', q.shape, view, wanted);
+  const { heads } = view;
+  if (heads % config.kvHeads !== 0) {
+    throw invalidShape(
+      `q: a multiple of the cache's ${config.kvHeads} key/value heads wanted, got ${heads} heads`,
+    );
+  }
+  if (config.window > 0) {
+    for (const name of notWithRing) {
+      if (options[name] !== undefined && options[name] !== false)
+        throw invalidValue(`${name}: not with a cache that has a window, whose keys come and go`);
+    }
+  }
+  const causal = readBoolean('causal', options.causal, true);
+  if (!causal && config.window > 0)
+    throw invalidValue('causal: true wanted with a cache that has a window, got false');
+  const keys = state.lengths.reduce((most, length, b) => Math.max(most, length + (counts[b] as number)), 0);
+  const outputShape = shapeLike(rank, blhd, view, config.valueDim);
+  if (product(outputShape) > maxSize) throw outOfMemory('attend', product(outputShape) * 4);
+  const settings = readAttentionSettings(
+    { ...options, causal },
+    { batch: config.batch, heads, queries: rows, keys },
+  );
+  return {
+    request: {
+      op: 'cacheStep',
+      ...tokens.request,
+      ...settings,
+      qLengths: counts,
+      scale:
+        options.scale === undefined
+          ? defaultScale(config.headDim)
+          : readFinite('scale', options.scale),
+      q: q.data,
+      qStrides: view.strides,
+      outStrides: viewOf('output', outputShape, blhd, 'numHeads', heads).strides,
+    },
+    counts,
+    out: readOut(options.out, product(outputShape)),
+    signal: readSignal('signal', options.signal),
+    outputShape,
+  };
+}
+
+interface Tokens {
+  rank: number;
+  rows: number;
+  counts: Int32Array;
+  request: Pick<
+    CacheStepRequest,
+    | 'cache'
+    | 'starts'
+    | 'kvHeads'
+    | 'headDim'
+    | 'valueDim'
+    | 'k'
+    | 'v'
+    | 'kStrides'
+    | 'vStrides'
+  >;
+}
+
+function readTokens(
+  { cache, config, lengths }: CacheState,
+  kValue: TensorLike,
+  vValue: TensorLike,
+  options: Record<string, unknown>,
+): Tokens {
+  const k = readTensor('k', kValue);
+  const v = readTensor('v', vValue);
+  const blhd = readLayout(options.layout);
+  const rank = k.shape.length;
+  if (rank < 2 || rank > 4)
+    throw invalidShape(`k: a tensor of rank 2, 3 or 4 wanted, got shape [${k.shape}]`);
+  if (v.shape.length !== rank)
+    throw invalidShape(`v: rank ${rank} like k's [${k.shape}] wanted, got shape [${v.shape}]`);
+  const { batch, kvHeads, headDim, valueDim, capacity, window } = config;
+  const kView = viewOf('k', k.shape, blhd, 'numKvHeads', kvHeads);
+  const vView = viewOf('v', v.shape, blhd, 'numKvHeads', kvHeads);
+  const { rows } = kView;
+  checkView('k', k.shape, kView, { batch, rows, size: headDim });
+  checkView('v', v.shape, vView, { batch, rows, size: valueDim });
+  const counts =
+    options.lengths === undefined
+      ? new Int32Array(batch).fill(rows)
+      : readLengths('lengths', options.lengths, batch, rows);
+  const most = window > 0 ? mostTokens : capacity;
+  counts.forEach((count, b) => {
+    const length = lengths[b] as number;
+    if (length + count > most) {
+      throw invalidShape(
+        `k: the cache is full: at most ${most - length} tokens wanted for row ${b} ` +
+          `(capacity ${most}, length ${length}), got ${count}`,
+      );
+    }
+  });
+  return {
+    rank,
+    rows,
+    counts,
+    request: {
+      cache,
+      starts: lengths.slice(),
+      kvHeads,
+      headDim,
+      valueDim,
+      k: k.data,
+      v: v.data,
+      kStrides: kView.strides,
+      vStrides: vView.strides,
+    },
+  };
+}
+
+function checkView(
+  name: string,
+  shape: readonly number[],
+  view: View,
+  wanted: { batch: number; rows: number; size: number },
+): void {
+  const words = { batch: 'a batch of', rows: 'tokens:', size: 'a head size of' } as const;
+  for (const axis of ['batch', 'rows', 'size'] as const) {
+    if (view[axis] !== wanted[axis]) {
+      throw invalidShape(
+        `${name}: ${words[axis]} ${wanted[axis]} wanted, got ${view[axis]} from shape [${shape}]`,
+      );
+    }
+  }
+}
+
+function shapeLike(rank: number, blhd: boolean, q: View, valueDim: number): number[] {
+  if (rank === 2) return [q.rows, valueDim];
+  if (rank === 3) return [q.batch, q.rows, q.heads * valueDim];
+  return blhd ? [q.batch, q.rows, q.heads, valueDim] : [q.batch, q.heads, q.rows, valueDim];
+}
+
+/** `trim`'s argument as the length of each row. */
+export function readTrim({ config, lengths }: CacheState, value: unknown): Int32Array {
+  let wanted: Int32Array;
+  if (typeof value === 'number') {
+    const length = readInteger('length', value, 0, Math.max(0, ...lengths));
+    wanted = lengths.map((own) => Math.min(own, length));
+  } else if (typeof value !== 'object' || value === null) {
+    throw invalidType(`length: an integer, or one a row, wanted, got ${describe(value)}`);
+  } else {
+    const { data, shape } = readAnyIntegers('length', value);
+    if (shape.length !== 1 || shape[0] !== config.batch)
+      throw invalidShape(`length: shape [${config.batch}] ([B]) wanted, got [${shape}]`);
+    data.forEach((length, b) => readInteger(`length[${b}]`, length, 0, lengths[b] as number));
+    wanted = data;
+  }
+  wanted.forEach((length, b) => {
+    const own = lengths[b] as number;
+    if (config.window > 0 && own > config.capacity && length !== own && length !== 0) {
+      throw invalidValue(
+        `length: ${own} (or 0) wanted for row ${b}, whose ring has come round and lost what stood before, got ${length}`,
+      );
+    }
+  });
+  return wanted;
+}
+
+const forkNames = new Set(['rows']);
+
+/** `fork`'s rows, if given. */
+export function readFork({ batch }: CacheConfig, value: unknown): Int32Array | undefined {
+  const { rows } = readOptions('options', value, forkNames);
+  if (rows === undefined) return undefined;
+  const { data, shape } = readAnyIntegers('rows', rows);
+  if (shape.length !== 1 || data.length === 0)
+    throw invalidShape(`rows: a flat array of rows wanted, got shape [${shape}]`);
+  data.forEach((row, i) => readInteger(`rows[${i}]`, row, 0, batch - 1));
+  return data;
+}
