@@ -15,3 +15,15 @@ export const betweenVariants = { absolute: 1e-6, relative: 1e-6 };
 
 /** 20,000 fair draws: 0.01 is 2.8 standard deviations (0.5 / sqrt(20,000) = 0.0035), and the seed is fixed. */
 export const meanOfDraws = 0.01;
+
+/** A cached pass against one full pass: the same float32 sums in other blocks; outputs are means of numbers near 1. */
+export const cached = { absolute: 1e-6, relative: 1e-6 };
+
+/**
+ * A float16 cache against exact keys and values in -1 … 1: each is off by at most 2^-12, which moves scores of 64 products by
+ * about 1e-3 and the mean of the values as much.
+ */
+export const cachedFloat16 = { absolute: 2e-3, relative: 0 };
+
+/** An int8 cache likewise: each number is off by at most 1/254. */
+export const cachedInt8 = { absolute: 2e-2, relative: 0 };

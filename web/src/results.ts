@@ -34,9 +34,7 @@ export function attentionResult(
   if (response.logSumExp !== undefined)
     result.logSumExp = new Tensor(
       response.logSumExp,
-      request.packed === undefined
-        ? [batch, heads, queries]
-        : [1, heads, request.packed.queries],
+      request.packed === undefined ? [batch, heads, queries] : [1, heads, request.packed.queries],
     );
   return result;
 }
@@ -52,7 +50,11 @@ export function merged(
   };
 }
 
-export function outputTensor(response: Response, out: Float32Array | undefined, shape: number[]): Tensor {
+export function outputTensor(
+  response: Response,
+  out: Float32Array | undefined,
+  shape: number[],
+): Tensor {
   const output = response.output as Float32Array;
   if (out === undefined) return new Tensor(output, shape);
   out.set(output);

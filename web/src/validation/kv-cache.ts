@@ -236,7 +236,10 @@ export function readAttend(
   const causal = readBoolean('causal', options.causal, true);
   if (!causal && config.window > 0)
     throw invalidValue('causal: true wanted with a cache that has a window, got false');
-  const keys = state.lengths.reduce((most, length, b) => Math.max(most, length + (counts[b] as number)), 0);
+  const keys = state.lengths.reduce(
+    (most, length, b) => Math.max(most, length + (counts[b] as number)),
+    0,
+  );
   const outputShape = shapeLike(rank, blhd, view, config.valueDim);
   if (product(outputShape) > maxSize) throw outOfMemory('attend', product(outputShape) * 4);
   const settings = readAttentionSettings(
@@ -270,15 +273,7 @@ interface Tokens {
   counts: Int32Array;
   request: Pick<
     CacheStepRequest,
-    | 'cache'
-    | 'starts'
-    | 'kvHeads'
-    | 'headDim'
-    | 'valueDim'
-    | 'k'
-    | 'v'
-    | 'kStrides'
-    | 'vStrides'
+    'cache' | 'starts' | 'kvHeads' | 'headDim' | 'valueDim' | 'k' | 'v' | 'kStrides' | 'vStrides'
   >;
 }
 

@@ -29,7 +29,9 @@ export function readMerge(
   optionsValue: MergeOptions | undefined,
 ): CheckedCall<MergeRequest> & { logSumExpShape: number[] } {
   if (!Array.isArray(partsValue))
-    throw invalidType(`parts: an array of { output, logSumExp } wanted, got ${describe(partsValue)}`);
+    throw invalidType(
+      `parts: an array of { output, logSumExp } wanted, got ${describe(partsValue)}`,
+    );
   if (partsValue.length === 0) throw invalidShape('parts: at least one wanted, got none');
   const options = readOptions('options', optionsValue, optionNames);
   const blhd = readLayout(options.layout);
@@ -43,9 +45,7 @@ export function readMerge(
   const [first] = parts as [(typeof parts)[0]];
   const shape = first.output.shape;
   if (shape.length < 2 || shape.length > 4) {
-    throw invalidShape(
-      `parts[0].output: a tensor of rank 2, 3 or 4 wanted, got shape [${shape}]`,
-    );
+    throw invalidShape(`parts[0].output: a tensor of rank 2, 3 or 4 wanted, got shape [${shape}]`);
   }
   const lse = first.logSumExp.shape;
   if (lse.length !== 3)

@@ -21,11 +21,7 @@ export interface Packed {
   settings: Required<Pick<AttentionSettings, 'qLengths' | 'kvLengths' | 'packed'>>;
 }
 
-export function readPacked(
-  options: Record<string, unknown>,
-  q: View,
-  k: View,
-): Packed | undefined {
+export function readPacked(options: Record<string, unknown>, q: View, k: View): Packed | undefined {
   const { cuSeqlensQ, cuSeqlensK } = options;
   if (cuSeqlensQ === undefined && cuSeqlensK === undefined) return undefined;
   if (cuSeqlensQ === undefined || cuSeqlensK === undefined) {
@@ -36,8 +32,7 @@ export function readPacked(
     if (options[name] !== undefined && options[name] !== false)
       throw invalidValue(`${name}: not together with cuSeqlensQ and cuSeqlensK`);
   }
-  if (q.batch !== 1)
-    throw invalidShape(`q: a batch of 1 wanted with cuSeqlensQ, got ${q.batch}`);
+  if (q.batch !== 1) throw invalidShape(`q: a batch of 1 wanted with cuSeqlensQ, got ${q.batch}`);
   const queries = readSums('cuSeqlensQ', cuSeqlensQ, q.rows);
   const keys = readSums('cuSeqlensK', cuSeqlensK, k.rows);
   const batch = queries.lengths.length;

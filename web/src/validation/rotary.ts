@@ -139,8 +139,7 @@ function readScaling(name: string, value: unknown): RotaryScaling {
   const options = readOptions(name, value, scalingNames[type]);
   const positive = (field: string, byDefault?: number): number => {
     const number = readFinite(`${name}.${field}`, options[field] ?? byDefault);
-    if (number <= 0)
-      throw invalidValue(`${name}.${field}: a number above 0 wanted, got ${number}`);
+    if (number <= 0) throw invalidValue(`${name}.${field}: a number above 0 wanted, got ${number}`);
     return number;
   };
   const scaling: RotaryScaling = {
@@ -192,9 +191,7 @@ export function readRotary(
   const dim = tables !== undefined && options.dim === undefined ? 2 * tables.width : options.dim;
   const settings = readSettings('', { ...options, dim }, view.size);
   if (tables !== undefined && settings.dim !== 2 * tables.width) {
-    throw invalidShape(
-      `cos: a width of dim / 2 = ${settings.dim / 2} wanted, got ${tables.width}`,
-    );
+    throw invalidShape(`cos: a width of dim / 2 = ${settings.dim / 2} wanted, got ${tables.width}`);
   }
   const request: RotaryRequest = {
     op: 'rotaryEmbedding',
@@ -206,9 +203,7 @@ export function readRotary(
     x: x.data,
     strides: view.strides,
     offset:
-      options.offset === undefined
-        ? 0
-        : readInteger('offset', options.offset, -farthest, farthest),
+      options.offset === undefined ? 0 : readInteger('offset', options.offset, -farthest, farthest),
   };
   if (options.positions !== undefined) {
     if (options.offset !== undefined)
@@ -271,7 +266,8 @@ function readTables(
 }
 
 function checkReach({ positions, offset, rows }: RotaryRequest, tableRows: number): void {
-  const ends = positions === undefined ? (rows > 0 ? [offset, offset + rows - 1] : []) : positions.data;
+  const ends =
+    positions === undefined ? (rows > 0 ? [offset, offset + rows - 1] : []) : positions.data;
   for (const position of ends) {
     if (position < 0 || position >= tableRows) {
       throw invalidValue(

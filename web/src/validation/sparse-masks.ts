@@ -4,7 +4,14 @@ import type { AttentionSettings, BroadcastStrides } from '../request.js';
 import { describe, kindOf } from './arrays.js';
 import type { BitMask } from './attention-options.js';
 import { readInteger, readOptions } from './options.js';
-import { broadcastStrides, checkShape, maxSize, product, readAnyIntegers, readShape } from './shapes.js';
+import {
+  broadcastStrides,
+  checkShape,
+  maxSize,
+  product,
+  readAnyIntegers,
+  readShape,
+} from './shapes.js';
 
 const bitNames = new Set(['bits', 'shape']);
 const blockNames = new Set(['size', 'rows', 'columns']);

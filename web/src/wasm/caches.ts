@@ -99,11 +99,7 @@ export class Caches {
     }
     this.#withBlock(rows.byteLength, (address) => {
       this.#heap.views().i32.set(rows, address / 4);
-      this.#add(
-        number,
-        this.#bindings.forkCache(from.address, address, rows.length),
-        rows.length,
-      );
+      this.#add(number, this.#bindings.forkCache(from.address, address, rows.length), rows.length);
     });
   }
 
