@@ -68,16 +68,8 @@ export function readAttention(
   const rank = q.shape.length;
   if (rank < 2 || rank > 4)
     throw invalidShape(`q: a tensor of rank 2, 3 or 4 wanted, got shape [${q.shape}]`);
-  for (const [name, { shape }] of [
-    ['k', k],
-    ['v', v],
-  ] as const) {
-    if (shape.length !== rank) {
-      throw invalidShape(
-        `${name}: rank ${rank} like q's [${q.shape}] wanted, got shape [${shape}]`,
-      );
-    }
-  }
+  checkRank('k', k.shape, q.shape);
+  checkRank('v', v.shape, q.shape);
   if (rank === 3 && numHeads === undefined) {
     throw invalidShape(`numHeads: needed for tensors of rank 3, q's shape is [${q.shape}]`);
   }
@@ -115,6 +107,14 @@ export function readAttention(
     signal: readSignal('signal', options.signal),
     outputShape,
   };
+}
+
+function checkRank(name: string, shape: readonly number[], qShape: readonly number[]): void {
+  if (shape.length !== qShape.length) {
+    throw invalidShape(
+      `${name}: rank ${qShape.length} like q's [${qShape}] wanted, got shape [${shape}]`,
+    );
+  }
 }
 
 // With no elements every score is 0 whatever the scale.
