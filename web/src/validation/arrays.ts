@@ -25,7 +25,6 @@ export interface ReadArray<A> {
 
 // The getter that names a typed array by its internal slot, of whatever realm; undefined for everything else. Ten times as
 // fast as Object.prototype.toString, which tiny calls would feel.
-// eslint-disable-next-line @typescript-eslint/unbound-method -- it is called on values
 const typedArrayName = Object.getOwnPropertyDescriptor(
   Object.getPrototypeOf(Uint8Array.prototype) as object,
   Symbol.toStringTag,
