@@ -115,7 +115,7 @@ export class Engine {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
     throwIfAborted(call);
-    return attentionResult(call, host.runSync(call.request));
+    return attentionResult(call, host.runSync(call.request, call.out));
   }
 
   /**
@@ -261,7 +261,7 @@ export class Engine {
 
   #computeSync(call: CheckedCall<ComputeRequest>): Tensor {
     throwIfAborted(call);
-    const response = this.#alive().runSync(call.request);
+    const response = this.#alive().runSync(call.request, call.out);
     return outputTensor(response, call.out, call.outputShape);
   }
 }

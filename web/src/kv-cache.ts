@@ -253,7 +253,7 @@ export class KVCache {
         'synchronous calls on a cache while an asynchronous one on it is in progress: await that one first',
       );
     }
-    const response = this.#owner.host.runSync(call.request);
+    const response = this.#owner.host.runSync(call.request, call.out);
     this.#lengths = response.lengths as Int32Array;
     return response;
   }

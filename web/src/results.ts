@@ -57,7 +57,7 @@ export function outputTensor(
 ): Tensor {
   const output = response.output as Float32Array;
   if (out === undefined) return new Tensor(output, shape);
-  out.set(output);
+  if (output !== out) out.set(output);
   return new Tensor(out, shape);
 }
 
