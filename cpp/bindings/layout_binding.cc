@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "headwise/attention.h"
+#include "headwise/attention_backward.h"
 #include "headwise/embedding.h"
 #include "headwise/linear.h"
 #include "headwise/multi_head_attention.h"
@@ -111,6 +112,18 @@ val AttentionTable() {
   return table.Finish();
 }
 
+val AttentionBackwardTable() {
+  Table table(sizeof(AttentionBackwardArgs));
+  HEADWISE_FIELD(table, AttentionBackwardArgs, attention);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_out);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dq);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dk);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dv);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_bias);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_sinks);
+  return table.Finish();
+}
+
 val LayerConfigTable() {
   Table table(sizeof(MultiHeadAttentionConfig));
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, embed_dim);
@@ -189,6 +202,7 @@ val PositionalEncodingTable() {
 val Layout() {
   val layout = val::object();
   layout.set("AttentionArgs", AttentionTable());
+  layout.set("AttentionBackwardArgs", AttentionBackwardTable());
   layout.set("MultiHeadAttentionConfig", LayerConfigTable());
   layout.set("LayerForwardArgs", LayerForwardTable());
   layout.set("ParameterSources", ParameterSourcesTable());

@@ -39,6 +39,7 @@ interface Layer {
 
 const beginNames = {
   attention: 'beginAttention',
+  attentionBackward: 'beginAttentionBackward',
   layerForward: 'beginLayerForward',
   linear: 'beginLinear',
   embedding: 'beginEmbedding',
