@@ -111,7 +111,7 @@ export class Engine {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
     throwIfAborted(call);
-    return attentionResult(call, host.runSync(call.request));
+    return attentionResult(call, host.runSync(call.request, call.out));
   }
 
   /**

@@ -68,7 +68,7 @@ export function attentionResult(
 function outputTensor(response: Response, out: Float32Array | undefined, shape: number[]): Tensor {
   const output = response.output as Float32Array;
   if (out === undefined) return new Tensor(output, shape);
-  out.set(output);
+  if (output !== out) out.set(output);
   return new Tensor(out, shape);
 }
 

@@ -18,10 +18,10 @@ constexpr int kDirectRows = 8;
 // packed chunk by chunk, again for every task.
 constexpr std::int64_t kChunkBytes = 64 << 20;
 
-// A task should be short (AbortSignal, balance between threads) but share the packing among many rows.
-constexpr double kTaskFlops = 2e8;      // about 5 ms at 40 GFLOP/s
-constexpr double kMostTaskFlops = 2e9;  // 50 ms: beyond it, smaller blocks
-constexpr int kMostBlocksPerTask = 4;
+// A task is one block of rows, short for the sake of AbortSignal and of the balance between threads; what a thread has
+// packed of a head it keeps from task to task. Only where a head is packed chunk by chunk do more blocks share a task.
+constexpr double kMostTaskFlops = 2e9;  // 50 ms at 40 GFLOP/s: beyond it, smaller blocks
+constexpr int kBlocksPerChunkedTask = 4;
 
 constexpr int kEnoughTasks = 16;  // below it, smaller tiles for the sake of the threads
 constexpr int kLeastSplitKeys = 1024;
@@ -55,28 +55,28 @@ AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kerne
   }
 
   const std::int64_t heads = std::int64_t{s.batch} * s.heads;
-  // Multiples of the row tile that leave as little remainder as may be.
-  int block_rows = std::min(RoundUp(s.queries, kernels.row_tile), RoundUp(kBlockRows, kernels.row_tile));
+  // Whole row tiles, and blocks as even as these allow.
+  const std::int64_t row_blocks = std::max<std::int64_t>(CeilDiv(s.queries, kBlockRows), 1);
+  int block_rows = RoundUp(CeilDiv(s.queries, row_blocks), kernels.row_tile);
   while (heads * CeilDiv(s.queries, block_rows) < kEnoughTasks && block_rows > 2 * kernels.row_tile) {
     block_rows = RoundUp(block_rows / 2, kernels.row_tile);
   }
   plan.block_rows = block_rows;
 
   const double row_flops = 2.0 * std::max(s.keys, 1) * (double(s.head_dim) + s.value_dim);
-  int blocks = static_cast<int>(std::clamp(kTaskFlops / (row_flops * block_rows), 1.0, double(kMostBlocksPerTask)));
-  while (blocks > 1 && heads * CeilDiv(s.queries, blocks * block_rows) < kEnoughTasks) --blocks;
   while (row_flops * plan.block_rows > kMostTaskFlops && plan.block_rows > 2 * kernels.row_tile) {
     plan.block_rows = RoundUp(plan.block_rows / 2, kernels.row_tile);
   }
-  plan.task_rows = blocks * plan.block_rows;
-  plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.task_rows));
 
   const std::int64_t key_bytes = std::int64_t{4} * (std::int64_t{s.head_dim} + plan.padded_dim);
   const std::int64_t fitting = std::max<std::int64_t>(kChunkBytes / std::max<std::int64_t>(key_bytes, 1), 1);
-  const std::int64_t chunk = std::min<std::int64_t>(fitting, std::max(s.keys, 1));
-  plan.chunk_keys = chunk == std::max(s.keys, 1)
-                        ? RoundUp(chunk, plan.block_keys)
-                        : std::max<int>(static_cast<int>(chunk / plan.block_keys), 1) * plan.block_keys;
+  const std::int64_t keys = std::max(s.keys, 1);
+  plan.chunk_keys = fitting >= keys ? RoundUp(keys, plan.block_keys)
+                                    : std::max<int>(static_cast<int>(fitting / plan.block_keys), 1) * plan.block_keys;
+  int blocks = fitting >= keys ? 1 : kBlocksPerChunkedTask;
+  while (blocks > 1 && heads * CeilDiv(s.queries, blocks * plan.block_rows) < kEnoughTasks) --blocks;
+  plan.task_rows = blocks * plan.block_rows;
+  plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.task_rows));
   plan.splits = 1;
   plan.split_keys = plan.chunk_keys;
   plan.tasks = heads * plan.row_tasks;

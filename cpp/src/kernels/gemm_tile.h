@@ -23,7 +23,11 @@ struct GemmTile {
   // row of the panel and a splat just fill; it spends an instruction on the address of each step's splats, one on every
   // pointer's advance, and a few on the loop. Share of the multiply-add ceiling, tile alone, core shared / quiet (steps
   // 1, 4, 8): 4 rows 0.60 / 0.94, 0.73 / 0.98, 0.78 / 0.97; 6 rows 0.62 / 0.94, 0.79 / 0.95, 0.84 / 0.95. Steps of 16 gain
-  // nothing more; 3 x 3 comes near; 12 x 1 and 10 x 1 reach half; 4 x 3 spills.
+  // nothing more; 3 x 3 comes near; 12 x 1 and 10 x 1 reach half; 4 x 3 and 3 x 4 spill.
+  // Tried and lost: rows interleaved (one pointer, but V8 then computes an address for every splat), rows at a constant
+  // distance (the same), Estrin's scheme and two interleaved polynomials in the softmax (no gain).
+  // V8's --experimental-wasm-revectorize makes 256-bit code of this tile as it is (71 GFLOP/s where 128 bits reach 40), and
+  // 4 x 4 would reach 88; but no engine has the flag on by default, and without it 4 x 4 falls to 25, so there is one tile.
   static constexpr int kRows = simd::kFusedMulAdd ? 6 : 4;
   static constexpr int kDepth = 8;
 

@@ -92,7 +92,7 @@ export class MultiHeadAttention {
     const host = this.#alive();
     const call = readForward(this.#layer, this.#config, query, key, value, options);
     throwIfAborted(call);
-    return attentionResult(call, host.runSync(call.request));
+    return attentionResult(call, host.runSync(call.request, call.out));
   }
 
   /** All parameters, as copies: kernels `[in,heads,size]`, the output's `[heads,size,out]`. */

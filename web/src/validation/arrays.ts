@@ -23,9 +23,16 @@ export interface ReadArray<A> {
   nested: boolean;
 }
 
+// The getter that names a typed array by its internal slot, of whatever realm; undefined for everything else. Ten times as
+// fast as Object.prototype.toString, which tiny calls would feel.
+const typedArrayName = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype) as object,
+  Symbol.toStringTag,
+)?.get as (this: unknown) => string | undefined;
+
 /** 'Float32Array', 'Array', 'Null', 'Number', … */
 export function kindOf(value: unknown): string {
-  return Object.prototype.toString.call(value).slice(8, -1);
+  return typedArrayName.call(value) ?? Object.prototype.toString.call(value).slice(8, -1);
 }
 
 /** For messages: what a value is, in words. */
@@ -41,7 +48,7 @@ export function describe(value: unknown): string {
 }
 
 export function isFloat32Array(value: unknown): value is Float32Array {
-  return ArrayBuffer.isView(value) && kindOf(value) === 'Float32Array';
+  return kindOf(value) === 'Float32Array' && ArrayBuffer.isView(value);
 }
 
 const wantedFloats = 'Float32Array, Float64Array, Float16Array or (nested) arrays of numbers';

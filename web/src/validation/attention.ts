@@ -68,16 +68,8 @@ export function readAttention(
   const rank = q.shape.length;
   if (rank < 2 || rank > 4)
     throw invalidShape(`q: a tensor of rank 2, 3 or 4 wanted, got shape [${q.shape}]`);
-  for (const [name, { shape }] of [
-    ['k', k],
-    ['v', v],
-  ] as const) {
-    if (shape.length !== rank) {
-      throw invalidShape(
-        `${name}: rank ${rank} like q's [${q.shape}] wanted, got shape [${shape}]`,
-      );
-    }
-  }
+  checkRank('k', k.shape, q.shape);
+  checkRank('v', v.shape, q.shape);
   if (rank === 3 && numHeads === undefined) {
     throw invalidShape(`numHeads: needed for tensors of rank 3, q's shape is [${q.shape}]`);
   }
@@ -117,6 +109,14 @@ export function readAttention(
   };
 }
 
+function checkRank(name: string, shape: readonly number[], qShape: readonly number[]): void {
+  if (shape.length !== qShape.length) {
+    throw invalidShape(
+      `${name}: rank ${qShape.length} like q's [${qShape}] wanted, got shape [${shape}]`,
+    );
+  }
+}
+
 // With no elements every score is 0 whatever the scale.
 function defaultScale(headDim: number): number {
   return headDim === 0 ? 1 : 1 / Math.sqrt(headDim);
@@ -134,36 +134,29 @@ function viewOf(
   heads: number | undefined,
 ): View {
   const [a, b, c, d] = shape as [number, number, number, number];
-  let view: Omit<View, 'strides'>;
-  let sequenceFirst = blhd;
-  if (shape.length === 4) {
-    view = blhd
-      ? { batch: a, heads: c, rows: b, size: d }
-      : { batch: a, heads: b, rows: c, size: d };
-  } else if (shape.length === 3) {
-    sequenceFirst = true;
-    const count = heads as number;
-    if (c % count !== 0) {
-      throw invalidShape(
-        `${name}: a last axis that ${headsName} = ${count} divides wanted, got shape [${shape}]`,
-      );
-    }
-    view = { batch: a, heads: count, rows: b, size: c / count };
-  } else {
-    view = { batch: 1, heads: 1, rows: a, size: b };
-  }
-  if (heads !== undefined && view.heads !== heads) {
+  const rank = shape.length;
+  if (rank === 3 && c % (heads as number) !== 0) {
     throw invalidShape(
-      `${name}: ${headsName} = ${heads} heads wanted, shape [${shape}] has ${view.heads}`,
+      `${name}: a last axis that ${headsName} = ${heads} divides wanted, got shape [${shape}]`,
     );
   }
+  const own = rank === 4 ? (blhd ? c : b) : rank === 3 ? (heads as number) : 1;
+  if (heads !== undefined && own !== heads) {
+    throw invalidShape(
+      `${name}: ${headsName} = ${heads} heads wanted, shape [${shape}] has ${own}`,
+    );
+  }
+  const batch = rank === 2 ? 1 : a;
+  const rows = rank === 2 ? a : rank === 3 || blhd ? b : c;
+  const size = rank === 2 ? b : rank === 3 ? c / own : d;
+  const sequenceFirst = rank === 3 || (rank === 4 && blhd);
   const strides: Strides = sequenceFirst
-    ? [view.rows * view.heads * view.size, view.size, view.heads * view.size]
-    : [view.heads * view.rows * view.size, view.rows * view.size, view.size];
-  if (strides.some((stride) => stride > maxSize)) {
+    ? [rows * own * size, size, own * size]
+    : [own * rows * size, rows * size, size];
+  if (strides[0] > maxSize || strides[1] > maxSize || strides[2] > maxSize) {
     throw invalidShape(`${name}: shape [${shape}] has strides above ${maxSize}`);
   }
-  return { ...view, strides };
+  return { batch, heads: own, rows, size, strides };
 }
 
 function checkTogether(

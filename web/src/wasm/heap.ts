@@ -1,6 +1,7 @@
 // Wasm: the one owner of the module's memory: views of it, allocation, and the staging blocks that calls reuse.
 //
-// Growing the memory detaches (or outdates) every view, so views are made anew after each allocation and never kept.
+// Growing the memory gives it another buffer and detaches (or outdates) every view, so views are asked for anew after each
+// allocation; they are the same ones as long as the buffer is.
 import { outOfMemory } from '../errors.js';
 import type { Bindings } from './glue.js';
 
@@ -36,6 +37,7 @@ export class Heap {
   readonly #maxBytes: number;
   // Blocks that no call uses. One call at a time needs one; a call begun while another is paused needs a second.
   readonly #idle: Block[] = [];
+  #views: Views | undefined;
   // Blocks in use: calls in progress, which may be paused between two slices.
   #used = 0;
 
@@ -51,12 +53,15 @@ export class Heap {
 
   views(): Views {
     const { buffer } = this.#memory;
-    return {
-      f32: new Float32Array(buffer),
-      i32: new Int32Array(buffer),
-      u32: new Uint32Array(buffer),
-      u8: new Uint8Array(buffer),
-    };
+    if (this.#views?.f32.buffer !== buffer) {
+      this.#views = {
+        f32: new Float32Array(buffer),
+        i32: new Int32Array(buffer),
+        u32: new Uint32Array(buffer),
+        u8: new Uint8Array(buffer),
+      };
+    }
+    return this.#views;
   }
 
   /** At least `bytes`; throws OUT_OF_MEMORY naming `what`. Give it back to `returnBlock`. */

@@ -16,8 +16,8 @@ export interface Host {
   readonly info: ModuleInfo;
   /** Queued. The request's arrays are read before this returns, or copied. */
   run(request: Request, signal?: AbortSignal): Promise<Response>;
-  /** At once; throws UNSUPPORTED where the core is not on this thread. */
-  runSync(request: Request): Response;
+  /** At once; throws UNSUPPORTED where the core is not on this thread. `out`, if given, becomes the response's output. */
+  runSync(request: Request, out?: Float32Array): Response;
   memory(): Promise<MemoryUsage>;
   /** Whatever is queued or running rejects with DISPOSED. */
   dispose(): void;
@@ -79,8 +79,8 @@ export class LocalHost implements Host {
     return this.#core;
   }
 
-  runSync(request: Request): Response {
-    return this.#alive().run(request);
+  runSync(request: Request, out?: Float32Array): Response {
+    return this.#alive().run(request, out);
   }
 
   run(request: Request, signal?: AbortSignal): Promise<Response> {
