@@ -1,9 +1,10 @@
-// Binding layer: attention, and the slices of whatever call is in progress.
+// Binding layer: attention, forward and backward, and the slices of whatever call is in progress.
 #include <emscripten/bind.h>
 
 #include "call.h"
 #include "headwise/attention.h"
 #include "headwise/merge.h"
+#include "headwise/attention_backward.h"
 
 namespace headwise::binding {
 namespace {
@@ -17,6 +18,12 @@ struct AttentionOperation {
 struct MergeOperation {
   using Args = MergeArgs;
   Status Prepare(const Args& args, Job& job) { return AddMerge(args, job); }
+};
+
+struct AttentionBackwardOperation {
+  using Args = AttentionBackwardArgs;
+  Status Prepare(const Args& args, Job& job) { return backward.Prepare(args, *Pool(), job); }
+  AttentionBackward backward;
 };
 
 // True when the call is done; else it is to be run again.
@@ -35,6 +42,8 @@ EMSCRIPTEN_BINDINGS(headwise_attention) {
   emscripten::function("beginAttention", &Begin<AttentionOperation>);
   emscripten::function("mergeAttention", &RunAtOnce<MergeOperation>);
   emscripten::function("beginMergeAttention", &Begin<MergeOperation>);
+  emscripten::function("attentionBackward", &RunAtOnce<AttentionBackwardOperation>);
+  emscripten::function("beginAttentionBackward", &Begin<AttentionBackwardOperation>);
   emscripten::function("runCall", &RunCall);
   emscripten::function("endCall", &EndCall);
 }

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "headwise/attention.h"
+#include "headwise/attention_backward.h"
 #include "headwise/embedding.h"
 #include "headwise/kv_cache.h"
 #include "headwise/linear.h"
@@ -118,6 +119,18 @@ val AttentionTable() {
   HEADWISE_FIELD(table, AttentionArgs, block_columns);
   HEADWISE_FIELD(table, AttentionArgs, q_starts);
   HEADWISE_FIELD(table, AttentionArgs, k_starts);
+  return table.Finish();
+}
+
+val AttentionBackwardTable() {
+  Table table(sizeof(AttentionBackwardArgs));
+  HEADWISE_FIELD(table, AttentionBackwardArgs, attention);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_out);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dq);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dk);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dv);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_bias);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_sinks);
   return table.Finish();
 }
 
@@ -271,6 +284,7 @@ val PositionalEncodingTable() {
 val Layout() {
   val layout = val::object();
   layout.set("AttentionArgs", AttentionTable());
+  layout.set("AttentionBackwardArgs", AttentionBackwardTable());
   layout.set("MultiHeadAttentionConfig", LayerConfigTable());
   layout.set("LayerForwardArgs", LayerForwardTable());
   layout.set("ParameterSources", ParameterSourcesTable());

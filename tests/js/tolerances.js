@@ -27,3 +27,5 @@ export const cachedFloat16 = { absolute: 2e-3, relative: 0 };
 
 /** An int8 cache likewise: each number is off by at most 1/254. */
 export const cachedInt8 = { absolute: 2e-2, relative: 0 };
+/** Float32 gradients beside differences in doubles over a step of 1/128: what is left of the series is below 1e-7. */
+export const gradientsByDifferences = { absolute: 2e-5, relative: 2e-5 };

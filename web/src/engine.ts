@@ -5,13 +5,16 @@ import { KVCache } from './kv-cache.js';
 import { MultiHeadAttention } from './layer/multi-head-attention.js';
 import type { ComputeRequest } from './request.js';
 import {
+  attentionGradients,
   attentionResult,
   merged,
   outputTensor,
   throwIfAborted,
+  type AttentionGradients,
   type AttentionResult,
 } from './results.js';
 import type { Tensor, TensorLike } from './tensor.js';
+import { readAttentionBackward } from './validation/attention-backward.js';
 import { readAttention, type AttentionOptions, type CheckedCall } from './validation/attention.js';
 import type { FloatsLike, IntegersLike } from './validation/attention-options.js';
 import { readCacheConfig, type KVCacheConfig } from './validation/kv-cache.js';
@@ -116,6 +119,46 @@ export class Engine {
     const call = readAttention(q, k, v, options);
     throwIfAborted(call);
     return attentionResult(call, host.runSync(call.request, call.out));
+  }
+
+  /**
+   * The gradients of {@link Engine.attention}: from that of its output to those of q, k, v, bias and sinks, in tiles and
+   * without an L×S matrix. Give the tensors and options of the forward call, with its `output` and `logSumExp`
+   * (`returnLogSumExp: true`). Slopes of ALiBi are fixed; dropout drops again what its seed dropped.
+   *
+   * @param dOutput the loss' gradient by the output, in its shape.
+   * @param options as in the forward call; what it says of weights, scores and log-sum-exp to return is not looked at, and
+   * `out` is an error.
+   * @throws as {@link Engine.attention}.
+   */
+  async attentionBackward(
+    dOutput: TensorLike,
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    output: TensorLike,
+    logSumExp: TensorLike,
+    options?: AttentionOptions,
+  ): Promise<AttentionGradients> {
+    const host = this.#alive();
+    const call = readAttentionBackward(dOutput, q, k, v, output, logSumExp, options);
+    return attentionGradients(call, await host.run(call.request, call.signal));
+  }
+
+  /** {@link Engine.attentionBackward}, at once. `UNSUPPORTED` where the engine lives in a worker. */
+  attentionBackwardSync(
+    dOutput: TensorLike,
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    output: TensorLike,
+    logSumExp: TensorLike,
+    options?: AttentionOptions,
+  ): AttentionGradients {
+    const host = this.#alive();
+    const call = readAttentionBackward(dOutput, q, k, v, output, logSumExp, options);
+    throwIfAborted(call);
+    return attentionGradients(call, host.runSync(call.request));
   }
 
   /**

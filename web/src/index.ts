@@ -6,7 +6,7 @@ export type { KVCache } from './kv-cache.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';
 export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/parameters.js';
 export type { TorchStateDict } from './layer/torch.js';
-export type { AttentionResult } from './results.js';
+export type { AttentionGradients, AttentionResult } from './results.js';
 export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js';
 export type { FloatData } from './validation/arrays.js';
 export type { AttentionOptions } from './validation/attention.js';

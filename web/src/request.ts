@@ -53,6 +53,15 @@ export interface AttentionRequest extends AttentionSettings {
   outStrides: Strides;
 }
 
+/** The forward call as it was made, with its results, and the gradient of its output. */
+export interface AttentionBackwardRequest extends Omit<AttentionRequest, 'op'> {
+  op: 'attentionBackward';
+  output: Float32Array;
+  /** `[B,H,L]` of the forward pass; `logSumExp` says whether one is to be returned, here never. */
+  forwardLogSumExp: Float32Array;
+  dOutput: Float32Array;
+}
+
 /** A resolved configuration of a layer: no defaults left. */
 export interface LayerConfig {
   embedDim: number;
@@ -188,6 +197,7 @@ export interface CacheStepRequest extends AttentionSettings {
 /** A computation: it may be long, runs in slices and can be aborted. */
 export type ComputeRequest =
   | AttentionRequest
+  | AttentionBackwardRequest
   | LayerForwardRequest
   | LinearRequest
   | EmbeddingRequest
@@ -220,6 +230,11 @@ export interface Response {
   averageWeights?: Float32Array;
   scores?: Float32Array;
   logSumExp?: Float32Array;
+  dq?: Float32Array;
+  dk?: Float32Array;
+  dv?: Float32Array;
+  dBias?: Float32Array;
+  dSinks?: Float32Array;
   parameters?: ParameterArrays;
   /** A cache's, after the call. */
   lengths?: Int32Array;

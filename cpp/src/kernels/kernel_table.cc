@@ -8,8 +8,10 @@
 #include "kernels/gemm_tile.h"
 #include "kernels/pack.h"
 #include "kernels/score_row.h"
+#include "kernels/softmax_backward_tile.h"
 #include "kernels/softmax_tile.h"
 #include "kernels/tanh.h"
+#include "kernels/transpose.h"
 #include "kernels/weights_row.h"
 
 namespace headwise::kernels {
@@ -68,6 +70,11 @@ KernelTable table = {
     &Cells::WidenInt8,
     &Cells::NarrowHalf,
     &Cells::NarrowInt8,
+    &Transpose::Rows,
+    &Transpose::FromPanels,
+    &SoftmaxBackwardTile::Run<true>,
+    &SoftmaxBackwardTile::Run<false>,
+    &SoftmaxBackwardTile::ApplyCapSlope,
 };
 
 }  // namespace

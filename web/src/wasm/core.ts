@@ -42,6 +42,7 @@ interface Layer {
 
 const beginNames = {
   attention: 'beginAttention',
+  attentionBackward: 'beginAttentionBackward',
   layerForward: 'beginLayerForward',
   linear: 'beginLinear',
   embedding: 'beginEmbedding',

@@ -51,6 +51,8 @@ export interface Bindings {
   getParameter(layer: number, kind: number, target: number): void;
   attention(args: number): number;
   beginAttention(args: number): number;
+  attentionBackward(args: number): number;
+  beginAttentionBackward(args: number): number;
   layerForward(args: number): number;
   beginLayerForward(args: number): number;
   linear(args: number): number;

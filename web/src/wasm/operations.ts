@@ -1,6 +1,7 @@
 // Wasm: each computation's request as the fields of its struct, the arrays that go in and the arrays that come out. Only
 // this file knows how requests map to the core's structs; core.ts does the rest the same way for all.
 import type {
+  AttentionBackwardRequest,
   AttentionRequest,
   AttentionSettings,
   BroadcastStrides,
@@ -39,6 +40,11 @@ export type Operation = ComputeRequest['op'];
 export function structsOf(layout: Layout): Record<Operation, Struct> {
   return {
     attention: new Struct(layout, 'AttentionArgs'),
+    attentionBackward: new Struct(layout, 'AttentionBackwardArgs').with(
+      layout,
+      'attention',
+      'AttentionArgs',
+    ),
     layerForward: new Struct(layout, 'LayerForwardArgs').with(
       layout,
       'call.attention',
@@ -64,6 +70,8 @@ export function planOf(
   switch (request.op) {
     case 'attention':
       return planAttention(request, struct);
+    case 'attentionBackward':
+      return planAttentionBackward(request, struct);
     case 'layerForward':
       struct.set('layer', layerOf(request.layer));
       return planLayerForward(request, struct);
@@ -186,20 +194,8 @@ function planSettings(request: AttentionSettings, struct: Struct): Plan {
 }
 
 function planAttention(request: AttentionRequest, struct: Struct): Plan {
-  const plan = planSettings(request, struct);
-  struct.set('kv_heads', request.kvHeads);
-  struct.set('head_dim', request.headDim);
-  struct.set('value_dim', request.valueDim);
-  struct.set('scale', request.scale);
-  setStrides(struct, qFields, request.qStrides);
-  setStrides(struct, kFields, request.kStrides);
-  setStrides(struct, vFields, request.vStrides);
-  setStrides(struct, outFields, request.outStrides);
-  plan.inputs.push(
-    { field: 'q', array: request.q },
-    { field: 'k', array: request.k },
-    { field: 'v', array: request.v },
-  );
+  const plan = planScores(request, struct);
+  plan.inputs.push({ field: 'v', array: request.v });
   const { packed } = request;
   if (packed !== undefined) {
     plan.inputs.push(
@@ -211,6 +207,44 @@ function planAttention(request: AttentionRequest, struct: Struct): Plan {
   const rows = packed?.queries ?? request.batch * request.queries;
   const length = rows * request.heads * request.valueDim;
   plan.outputs.push({ field: 'out', result: 'output', length });
+  return plan;
+}
+
+function planAttentionBackward(request: AttentionBackwardRequest, struct: Struct): Plan {
+  const plan = planScores(request, struct);
+  const { q, k, v, bias, sinks } = request;
+  plan.inputs.push(
+    { field: 'v', array: v },
+    { field: 'out', array: request.output },
+    { field: 'log_sum_exp', array: request.forwardLogSumExp },
+    { field: 'd_out', array: request.dOutput },
+  );
+  plan.outputs.push(
+    { field: 'dq', result: 'dq', length: q.length },
+    { field: 'dk', result: 'dk', length: k.length },
+    { field: 'dv', result: 'dv', length: v.length },
+  );
+  if (bias !== undefined) {
+    plan.outputs.push({ field: 'd_bias', result: 'dBias', length: bias.data.length });
+  }
+  if (sinks !== undefined) {
+    plan.outputs.push({ field: 'd_sinks', result: 'dSinks', length: sinks.length });
+  }
+  return plan;
+}
+
+// What forward and backward pass have in common.
+function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct): Plan {
+  const plan = planSettings(request, struct);
+  struct.set('kv_heads', request.kvHeads);
+  struct.set('head_dim', request.headDim);
+  struct.set('value_dim', request.valueDim);
+  struct.set('scale', request.scale);
+  setStrides(struct, qFields, request.qStrides);
+  setStrides(struct, kFields, request.kStrides);
+  setStrides(struct, vFields, request.vStrides);
+  setStrides(struct, outFields, request.outStrides);
+  plan.inputs.push({ field: 'q', array: request.q }, { field: 'k', array: request.k });
   return plan;
 }
 
