@@ -59,8 +59,7 @@ const microsoft = {
 };
 
 /** The operator of a case, or undefined. */
-export const operatorOf = ({ domain, op }) =>
-  (domain === 'com.microsoft' ? microsoft : aiOnnx)[op];
+export const operatorOf = ({ domain, op }) => (domain === 'com.microsoft' ? microsoft : aiOnnx)[op];
 
 /** Runs a case; resolves to tensors by output slot. */
 export async function runCase(engine, conformance) {
