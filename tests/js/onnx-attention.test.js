@@ -4,6 +4,7 @@
 import { createEngine } from 'headwise';
 import * as onnx from 'headwise/onnx';
 import { expectClose, expectSame } from './compare.js';
+import { swapped } from './support/layouts.js';
 import { randomTensor } from './support/random.js';
 import { otherFloat32 } from './tolerances.js';
 
@@ -14,20 +15,6 @@ beforeAll(async () => {
 afterAll(() => engine.dispose());
 
 const as = ({ data }, shape) => ({ data, shape });
-/** [B,L,H,D] as [B,H,L,D]; and back. */
-function swapped({ data, shape: [b, l, h, d] }) {
-  const out = new Float32Array(data.length);
-  for (let n = 0; n < data.length; n++) {
-    const [i, head, row, batch] = [
-      n % d,
-      Math.floor(n / d) % h,
-      Math.floor(n / d / h) % l,
-      Math.floor(n / d / h / l),
-    ];
-    out[((batch * h + head) * l + row) * d + i] = data[n];
-  }
-  return { data: out, shape: [b, h, l, d] };
-}
 const slice = (x, from, to) => ({ data: x.data.slice(from, to), shape: [to - from] });
 
 describe('multiHeadAttention', () => {
