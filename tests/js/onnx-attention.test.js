@@ -51,8 +51,11 @@ describe('multiHeadAttention', () => {
     const options = { outputs: ['output', 'present_key', 'present_value'] };
     const whole = await run({ query, key, value, bias }, {}, options);
     const { present_key, present_value } = whole;
-    const again = await run({ query, key: present_key, value: present_value, bias });
+    const inputs = { query, key: present_key, value: present_value, bias };
+    const again = await run(inputs, {}, options);
     expectClose(again.output, whole.output, otherFloat32);
+    // A bias of the keys moves all scores of a row alike: only the keys themselves show it.
+    expectSame(again.present_key, present_key);
   });
 
   test('a mask means the same in every shape', async () => {
@@ -247,6 +250,19 @@ describe('groupQueryAttention', () => {
     const query = as(tokens(x.query, 0, 1), [B, H, 1, D]);
     const wanted = await engine.attention(query, present_key, present_value, { kvLengths: [3, 6] });
     expectSame(output, wanted.output);
+  });
+
+  test('a prompt padded on the right: each batch is causal from its first token, padding is not seen', async () => {
+    const { output } = await run({ ...part(0, 4), seqlens_k: [1, 3], total_sequence_length: 4 });
+    const [whole, short] = [part(0, 4), part(0, 2)];
+    const attend = ({ query, key, value }) => {
+      const options = { numHeads: H, numKvHeads: G, causal: true };
+      return engine.attention(query, key, value, options);
+    };
+    const wanted = [await attend(short), await attend(whole)].map((result) => result.output);
+    expectClose(slice(output, 0, 2 * H * D), slice(wanted[0], 0, 2 * H * D), otherFloat32);
+    const second = slice(wanted[1], 4 * H * D, 8 * H * D);
+    expectClose(slice(output, 4 * H * D, 8 * H * D), second, otherFloat32);
   });
 
   test('smooth_softmax is a head_sink of zeros, and head_sink is sinks', async () => {
