@@ -14,6 +14,8 @@ await main(async () => {
       'tsconfig.build.json',
       '--entryPoints',
       'web/src/index.ts',
+      '--entryPoints',
+      'web/src/onnx/index.ts',
       '--out',
       'build/docs',
       '--readme',

@@ -56,6 +56,11 @@ export const rules = [
     words: 'WebGPU calls only in web/src/webgpu',
   },
   {
+    files: /^web\/src\/onnx\//,
+    line: /\bfrom '\.\.\/(?:wasm|layer|request|results|create-engine)\b/,
+    words: "headwise/onnx stands on the engine's public calls",
+  },
+  {
     files: /^web\/(demo|examples)\/.*\.(ts|mjs|js)$/,
     line: /\b(?:from|import)\s*\(?\s*['"](?:(?:\.\.\/)+(?:src\/(?=engine|wasm|validation|index)|dist\/|web\/src)|headwise\/(?!worker|wasm\/))/,
     words: 'the demo and the examples import only the package',

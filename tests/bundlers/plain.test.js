@@ -34,7 +34,9 @@ async function started(...args) {
 /** A page that finds the package at `base`. */
 const page = (base = '') => `<!doctype html>
   <link rel="icon" href="data:," />
-  <script type="importmap">{ "imports": { "headwise": "${base}/node_modules/headwise/dist/index.js" } }</script>
+  <script type="importmap">{ "imports": {
+    "headwise": "${base}/node_modules/headwise/dist/index.js",
+    "headwise/onnx": "${base}/node_modules/headwise/dist/onnx/index.js" } }</script>
   <script type="module" src="/main.js"></script>`;
 
 const both = [{ threads: 2 }, { threads: 1 }, { threads: 2, offMainThread: false }];
@@ -42,7 +44,9 @@ const both = [{ threads: 2 }, { threads: 1 }, { threads: 2, offMainThread: false
 /** Isolated: as many threads as were asked for, the right number, the same bits, nothing said. */
 function expectThreads({ results, said }) {
   expect(said).toEqual([]);
-  expect(results.map(({ value }) => value)).toEqual(results.map(() => expect.closeTo(14, 4)));
+  const near = results.map(() => expect.closeTo(14, 4));
+  expect(results.map(({ value }) => value)).toEqual(near);
+  expect(results.map(({ onnx }) => onnx)).toEqual(near);
   expect(results.map(({ info }) => [info.threads, info.offMainThread])).toEqual(
     both.map(({ threads, offMainThread = true }) => [threads, offMainThread]),
   );

@@ -57,11 +57,13 @@ describe('npm pack', () => {
   });
 });
 
-test.each(["await import('headwise')", "createRequire(import.meta.url)('headwise')"])(
-  '%s does nothing observable',
-  async (load) => {
-    // require() of a module is Node's since 20.19 and 22.12.
-    const report = await runModule(`
+test.each([
+  "await import('headwise')",
+  "createRequire(import.meta.url)('headwise')",
+  "{ ...(await import('headwise')), ...(await import('headwise/onnx')) }",
+])('%s does nothing observable', async (load) => {
+  // require() of a module is Node's since 20.19 and 22.12.
+  const report = await runModule(`
       import { createRequire, syncBuiltinESMExports } from 'node:module';
       import workers from 'node:worker_threads';
       const done = [];
@@ -77,13 +79,13 @@ test.each(["await import('headwise')", "createRequire(import.meta.url)('headwise
       const { createEngine } = ${load};
       console.log(JSON.stringify({ type: typeof createEngine, done, globals: globals() === before }));
     `);
-    expect(report).toMatchObject({ type: 'function', done: [], globals: true });
-  },
-);
+  expect(report).toMatchObject({ type: 'function', done: [], globals: true });
+});
 
 describe('types', () => {
   const consumer = `
     import { createEngine, tensor, HeadwiseError, type AttentionOptions, type Engine, type Tensor } from 'headwise';
+    import { attention, rmsNormalization, type AttentionAttributes, type OnnxTensor } from 'headwise/onnx';
 
     export async function use(signal: AbortSignal): Promise<Float32Array> {
       const engine: Engine = await createEngine({ threads: 2, variant: 'auto', signal });
@@ -96,6 +98,13 @@ describe('types', () => {
       await engine.attention(x, x, x, { casual: true });
       // @ts-expect-error -- a number is not a tensor
       await engine.attention(1, x, x);
+      const attributes: AttentionAttributes = { is_causal: 1, q_num_heads: 1, kv_num_heads: 1 };
+      const ids = { type: 'int64', data: new BigInt64Array([1n]), dims: [1] };
+      const { Y, present_key } = await attention(engine, { Q: x, K: x, V: x, nonpad_kv_seqlen: ids }, attributes, { outputs: ['Y'] });
+      const cache: OnnxTensor | undefined = present_key;
+      rmsNormalization({ X: Y, scale: cache ?? Y });
+      // @ts-expect-error -- no such output
+      await attention(engine, { Q: x, K: x, V: x }, {}, { outputs: ['present'] });
       const reason: string | undefined = engine.info.threadsReason;
       const known = (error: unknown): boolean => error instanceof HeadwiseError && reason === undefined;
       known(weights?.shape);

@@ -96,6 +96,7 @@ describe('layers', () => {
     ['cpp/include/headwise/a.h', '#include "simd/simd.h"', 'public headers include only public'],
     ['cpp/src/memory/a.cc', '  std::printf("x");', 'the core neither prints'],
     ['web/src/engine.ts', 'await navigator.gpu.requestAdapter()', 'WebGPU calls only in'],
+    ['web/src/onnx/a.ts', "import { x } from '../wasm/core.js';", "the engine's public calls"],
     ['web/demo/src/a.ts', "import { x } from '../../src/engine.js';", 'import only the package'],
     ['web/examples/a.mjs', "import { x } from '../../dist/index.js';", 'import only the package'],
   ])('%s: %s', (name, line, words) => {

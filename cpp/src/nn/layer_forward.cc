@@ -116,7 +116,7 @@ void MultiHeadAttentionForward::Call::Carve(Carver& carver) {
   v.data = carver.Take<float>(v.elements());
   heads.data = carver.Take<float>(heads.elements());
   if (OwnWeights()) {
-    const std::uint64_t rows = CheckedMul(static_cast<std::uint64_t>(q.vectors()), 1);
+    const auto rows = static_cast<std::uint64_t>(q.vectors());
     weights = carver.Take<float>(CheckedMul(rows, static_cast<std::uint64_t>(args.attention.keys)));
   }
   if (config.rope_dim != 0) positions = carver.Take<std::int32_t>(static_cast<std::uint64_t>(args.attention.batch));

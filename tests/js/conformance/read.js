@@ -29,24 +29,32 @@ export function fromFloat16(bits) {
     : sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
+/** A tensor's elements as numbers, the bits of a float16 included. */
+export const numbersOf = ({ data, type }) =>
+  type === 'float16' && data instanceof Uint16Array
+    ? Array.from(data, fromFloat16)
+    : Array.from(data);
+
 const readers = {
   float32: [4, (view, at) => view.getFloat32(at, true), Float32Array],
-  float16: [2, (view, at) => fromFloat16(view.getUint16(at, true)), Float32Array],
-  int64: [8, (view, at) => Number(view.getBigInt64(at, true)), Array],
-  int32: [4, (view, at) => view.getInt32(at, true), Array],
+  float16: [2, (view, at) => view.getUint16(at, true), Uint16Array],
+  int64: [8, (view, at) => view.getBigInt64(at, true), BigInt64Array],
+  int32: [4, (view, at) => view.getInt32(at, true), Int32Array],
   bool: [1, (view, at) => view.getUint8(at), Uint8Array],
 };
 
+/** As onnxruntime-web has tensors: type, data, dims. */
 function readTensor(folder, { dtype, shape, file }) {
   const reader = readers[dtype];
   if (!reader) throw new Error(`${file}: unknown dtype ${dtype}`);
   const [size, read, Type] = reader;
-  const bytes = readFileSync(join(folder, file));
   const count = shape.reduce((a, b) => a * b, 1);
+  const bytes = readFileSync(join(folder, file));
   if (bytes.length !== count * size)
     throw new Error(`${file}: ${bytes.length} bytes for ${shape} of ${dtype}`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  return { data: Type.from({ length: count }, (_, i) => read(view, i * size)), shape, dtype };
+  const data = Type.from({ length: count }, (_, i) => read(view, i * size));
+  return { type: dtype, data, dims: shape };
 }
 
 function readCase(root, group, folder) {

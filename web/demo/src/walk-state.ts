@@ -39,6 +39,14 @@ export function walkHeadChoice(): HeadChoice {
   return walkAverage.get() ? 'average' : walkHead.get();
 }
 
+/** Calls `show` now and whenever the results, the choice of head or the weights' scale change. */
+export function watchWalk(show: () => void): void {
+  walk.watch(show);
+  walkHead.watch(show);
+  walkAverage.watch(show);
+  ownScale.watch(show);
+}
+
 export const walkRun = new LiveRun<Walk | null>(
   async (signal) => {
     const state = engineState.get();

@@ -6,14 +6,7 @@ import { hiddenCells } from '../heatmap/data.ts';
 import { headOf } from '../../../examples/lib/matrix.mjs';
 import { ownScaleSwitch } from '../parts/own-scale-switch.ts';
 import { showWeights } from '../parts/weights-view.ts';
-import {
-  ownScale,
-  walk,
-  walkAverage,
-  walkHead,
-  walkHeadChoice,
-  walkHeadPicker,
-} from '../walk-state.ts';
+import { ownScale, walk, walkHeadChoice, walkHeadPicker, watchWalk } from '../walk-state.ts';
 import { codeBlock, sectionFrame, shapeText } from './frame.ts';
 import { tokenAxis } from './walkthrough.ts';
 
@@ -68,10 +61,7 @@ export function kindsSection(): HTMLElement {
         ownScale.get(),
       );
     };
-    walk.watch(show);
-    walkHead.watch(show);
-    walkAverage.watch(show);
-    ownScale.watch(show);
+    watchWalk(show);
     return h(
       'article.kind',
       {},

@@ -13,11 +13,11 @@ import { SIZES, type Sequence } from '../../../examples/lib/transformer.mjs';
 import {
   ownScale,
   walk,
-  walkAverage,
   walkHead,
   walkHeadChoice,
   walkHeadPicker,
   walkRun,
+  watchWalk,
 } from '../walk-state.ts';
 import { sectionFrame, shapeText, step } from './frame.ts';
 
@@ -187,10 +187,7 @@ export function walkSection(): HTMLElement {
     check.replaceChildren(...rich(t().walk.steps.merge.check(text)));
   };
   withEngine(() => walkRun.now());
-  walk.watch(show);
-  walkHead.watch(show);
-  walkAverage.watch(show);
-  ownScale.watch(show);
+  watchWalk(show);
   language.watch(words);
 
   const tokens = h(
