@@ -31,6 +31,8 @@ export interface AttentionSettings {
   /** A ScoreStage of the core. */
   scoreStage: number;
   logSumExp: boolean;
+  /** The results stay on the GPU. */
+  resident?: boolean;
 }
 
 export interface AttentionRequest extends AttentionSettings {

@@ -1,5 +1,6 @@
 // Between core and caller: responses become tensors, in the shapes that validation worked out.
 import { aborted } from './errors.js';
+import { toTensor, type GpuTensor } from './gpu-tensor.js';
 import type { AttentionSettings, Response } from './request.js';
 import { Tensor } from './tensor.js';
 import type { CheckedCall } from './validation/attention.js';
@@ -16,6 +17,9 @@ export interface AttentionResult {
   logSumExp?: Tensor;
 }
 
+/** What attention returns with `resident: true`. */
+export type ResidentAttentionResult = { [K in keyof AttentionResult]: GpuTensor };
+
 export function attentionResult(
   { request, out, outputShape }: CheckedCall<AttentionSettings>,
   response: Response,
@@ -24,21 +28,21 @@ export function attentionResult(
   const result: AttentionResult = { output: outputTensor(response, out, outputShape) };
   if (response.weights !== undefined && request.weightHeads !== undefined) {
     const count = request.weightHeads === 'all' ? heads : request.weightHeads.length;
-    result.weights = new Tensor(response.weights, [batch, count, queries, keys]);
+    result.weights = toTensor(response.weights, [batch, count, queries, keys]);
   }
   if (response.averageWeights !== undefined) {
-    result.weights = new Tensor(response.averageWeights, [batch, queries, keys]);
+    result.weights = toTensor(response.averageWeights, [batch, queries, keys]);
   }
   if (response.scores !== undefined)
-    result.scores = new Tensor(response.scores, [batch, heads, queries, keys]);
+    result.scores = toTensor(response.scores, [batch, heads, queries, keys]);
   if (response.logSumExp !== undefined)
-    result.logSumExp = new Tensor(response.logSumExp, [batch, heads, queries]);
+    result.logSumExp = toTensor(response.logSumExp, [batch, heads, queries]);
   return result;
 }
 
 function outputTensor(response: Response, out: Float32Array | undefined, shape: number[]): Tensor {
   const output = response.output as Float32Array;
-  if (out === undefined) return new Tensor(output, shape);
+  if (out === undefined) return toTensor(output, shape);
   out.set(output);
   return new Tensor(out, shape);
 }

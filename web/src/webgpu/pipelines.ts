@@ -26,7 +26,14 @@ const attentionBindings = {
   6: 'storage',
   7: 'storage',
 } as const;
-const mergeBindings = { 0: 'uniform', 1: read, 2: read, 5: read, 6: 'storage', 7: 'storage' } as const;
+const mergeBindings = {
+  0: 'uniform',
+  1: read,
+  2: read,
+  5: read,
+  6: 'storage',
+  7: 'storage',
+} as const;
 
 /** Every shader that there is. */
 export const kinds = {

@@ -80,8 +80,7 @@ export function planAttention(sizes: Sizes, limits: DeviceLimits): AttentionPlan
     Math.ceil(wantedWorkgroups / (units * columnChunks)),
     Math.ceil(keys / leastSplitKeys),
   );
-  const splitKeys =
-    Math.ceil(Math.ceil(keys / Math.max(forSize, forUse)) / tileKeys) * tileKeys;
+  const splitKeys = Math.ceil(Math.ceil(keys / Math.max(forSize, forUse)) / tileKeys) * tileKeys;
   const splits = Math.ceil(keys / splitKeys);
 
   const unitFloats = splits === 1 ? 0 : splits * rows * valueDim;
@@ -89,7 +88,10 @@ export function planAttention(sizes: Sizes, limits: DeviceLimits): AttentionPlan
   const passUnits =
     unitFloats === 0
       ? units
-      : Math.max(1, Math.min(units, Math.floor(passBytes / (4 * Math.max(unitFloats, 2 * splits * rows)))));
+      : Math.max(
+          1,
+          Math.min(units, Math.floor(passBytes / (4 * Math.max(unitFloats, 2 * splits * rows)))),
+        );
   const passes: Pass[] = [];
   const perUnit = columnChunks * splits;
   for (let firstUnit = 0; firstUnit < units; firstUnit += passUnits) {
@@ -151,8 +153,7 @@ export function planLinear(
   columns: number,
   limits: DeviceLimits,
 ): Dispatch[] {
-  const workgroups =
-    Math.ceil(rows / linearTile.rows) * Math.ceil(columns / linearTile.columns);
+  const workgroups = Math.ceil(rows / linearTile.rows) * Math.ceil(columns / linearTile.columns);
   return planDispatches(0, workgroups, linearTile.rows * linearTile.columns * depth, limits);
 }
 

@@ -103,6 +103,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
   let v_base = b * params.v_batch + batch_head.y * params.v_head;
   let column0 = chunk * ${chunkColumns(vectors)}u;
 
+  if (t == 0u) { atomicStore(&unsafe_values, 0u); }
+
   // The keys that any of the tile's rows sees. Rows of several heads: any query.
   let last_row = min(row0 + TILE_ROWS, params.group_rows) - 1u;
   var first_query = i32(row0 % params.queries);
@@ -171,9 +173,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
 
     ${rows
       .map(
-        (
-          r,
-        ) => `let shrink${r} = row_factors[ty * ${threadRows}u + ${r}u]; ${columns.map((c) => `a${r}${c} *= shrink${r};`).join(' ')}`,
+        (r) =>
+          `let shrink${r} = row_factors[ty * ${threadRows}u + ${r}u]; ${columns.map((c) => `a${r}${c} *= shrink${r};`).join(' ')}`,
       )
       .join('\n    ')}
     for (var v0 = 0u; v0 < TILE_KEYS && k0 + v0 < end; v0 += ${valueKeys}u) {
