@@ -1,6 +1,7 @@
 // Public: createEngine: checks the options, chooses where the engine lives, and starts it.
-import { Engine, type EngineInfo } from './engine.js';
-import { aborted } from './errors.js';
+import { Engine, type StaticInfo } from './engine.js';
+import { aborted, unsupported } from './errors.js';
+import { Router, type GpuStart } from './router.js';
 import {
   readEngineOptions,
   type CheckedEngineOptions,
@@ -52,6 +53,8 @@ async function start({
   backend,
   offMainThread,
   load,
+  gpuDevice,
+  gpuCost,
   signal,
 }: CheckedEngineOptions): Promise<Engine> {
   const isPage = typeof document === 'object' && typeof Worker === 'function';
@@ -72,25 +75,32 @@ async function start({
   const remote = host !== undefined;
   host ??= await LocalHost.start(load, signal);
   const { variant, threads, threadsReason } = host.info;
-  const info: EngineInfo = {
-    version,
-    backend: 'wasm',
-    variant,
-    threads,
-    simd: true,
-    gpu: null,
-    gpuReason:
-      backend === 'wasm'
-        ? "backend 'wasm' was asked for"
-        : 'this version of headwise has no WebGPU backend',
-    offMainThread: remote,
-  };
+  const info: StaticInfo = { version, variant, threads, simd: true, offMainThread: remote };
   if (threadsReason !== undefined) {
     info.threadsReason = threadsReason;
     warn(`${threads === 1 ? 'one thread' : `${threads} threads`} only: ${threadsReason}`);
   }
   if (mainThreadReason !== undefined) info.offMainThreadReason = mainThreadReason;
-  return new Engine(host, Object.freeze(info));
+  const core = host;
+  const options = {
+    demanded: backend === 'webgpu',
+    device: gpuDevice as GPUDevice | undefined,
+    cost: gpuCost,
+  };
+  const startGpu: GpuStart =
+    backend === 'wasm'
+      ? () => Promise.resolve({ reason: "backend 'wasm' was asked for" })
+      : async () => (await import('./webgpu/start.js')).startGpu(options, core);
+  let started: Awaited<ReturnType<GpuStart>>;
+  try {
+    started = await startGpu();
+    if (options.demanded && 'reason' in started)
+      throw unsupported(`backend 'webgpu' cannot be had: ${started.reason}`);
+  } catch (error) {
+    core.dispose();
+    throw error;
+  }
+  return new Engine(new Router(core, options.demanded, started, startGpu), info);
 }
 
 const warned = new Set<string>();

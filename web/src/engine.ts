@@ -1,9 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the engine. Every method checks its arguments, makes a request, and hands it to whatever hosts the core.
 import { disposed } from './errors.js';
+import { GpuTensor } from './gpu-tensor.js';
 import { KVCache } from './kv-cache.js';
 import { MultiHeadAttention } from './layer/multi-head-attention.js';
 import type { ComputeRequest } from './request.js';
+import { residentOf, standIn } from './resident.js';
 import {
   attentionGradients,
   attentionResult,
@@ -12,25 +14,28 @@ import {
   throwIfAborted,
   type AttentionGradients,
   type AttentionResult,
+  type ResidentAttentionResult,
 } from './results.js';
-import type { Tensor, TensorLike } from './tensor.js';
+import type { GpuInfo, LastCall, Router } from './router.js';
+import { Tensor, type TensorLike } from './tensor.js';
 import { readAttentionBackward } from './validation/attention-backward.js';
 import { readAttention, type AttentionOptions, type CheckedCall } from './validation/attention.js';
 import type { FloatsLike, IntegersLike } from './validation/attention-options.js';
 import { readCacheConfig, type KVCacheConfig } from './validation/kv-cache.js';
 import { readLayerConfig, type MultiHeadAttentionConfig } from './validation/layer-config.js';
+import { readGpuBuffer } from './validation/gpu-buffer.js';
 import { readEmbedding, readLinear, readPositionalEncoding } from './validation/layer-forward.js';
 import { readMerge, type AttentionPart, type MergeOptions } from './validation/merge.js';
 import { readRotary, type RotaryOptions } from './validation/rotary.js';
+import { product, readShape, readTensor } from './validation/shapes.js';
 import type { Variant } from './wasm/glue.js';
-import type { Host } from './wasm/host.js';
 
 /** What an engine is made of, and why anything is off. */
 export interface EngineInfo {
   /** The package's version. */
   version: string;
-  /** What computes. */
-  backend: 'wasm';
+  /** What computes: 'auto' when both sides are there and each call goes where it is faster. */
+  backend: 'wasm' | 'webgpu' | 'auto';
   /** Which WebAssembly build runs. */
   variant: Variant;
   /** How many threads share a call's work. */
@@ -38,14 +43,18 @@ export interface EngineInfo {
   /** Why there are fewer threads than were asked for, or than the machine has. */
   threadsReason?: string;
   simd: true;
-  gpu: null;
+  /** The GPU in use, with what 'auto' decides by. */
+  gpu: Readonly<GpuInfo> | null;
   /** Why no GPU is used. */
-  gpuReason: string;
+  gpuReason?: string;
   /** Whether the engine lives in a worker; then it has no synchronous calls. */
   offMainThread: boolean;
   /** Why it does not live in a worker although it was to. */
   offMainThreadReason?: string;
 }
+
+/** What does not change while an engine lives. @internal */
+export type StaticInfo = Omit<EngineInfo, 'backend' | 'gpu' | 'gpuReason'>;
 
 /** `engine.memory()`. All in bytes. */
 export interface MemoryInfo {
@@ -55,6 +64,7 @@ export interface MemoryInfo {
   inUseBytes: number;
   /** The most that was ever taken from the heap. */
   peakBytes: number;
+  /** All of the engine's buffers on the GPU, those kept for the next call among them. */
   gpuBytes: number;
 }
 
@@ -70,20 +80,31 @@ const asyncDisposeSymbol = (Symbol.asyncDispose ??
  * while an asynchronous one is in progress; they need the engine on this thread. After any error the engine works as before.
  */
 export class Engine {
-  /** What the engine is made of. */
-  readonly info: Readonly<EngineInfo>;
-  readonly #host: Host;
+  readonly #info: StaticInfo;
+  readonly #host: Router;
   #disposed = false;
   #nextLayer = 1;
   #nextCache = 1;
 
   /** @internal */
-  constructor(host: Host, info: Readonly<EngineInfo>) {
+  constructor(host: Router, info: StaticInfo) {
     this.#host = host;
-    this.info = info;
+    this.#info = info;
   }
 
-  #alive(): Host {
+  /** What the engine is made of, now: a GPU may be lost, and found again. */
+  get info(): Readonly<EngineInfo> {
+    const gpu = this.#host.gpuInfo;
+    const backend = gpu.gpu === null ? 'wasm' : this.#host.demandsGpu ? 'webgpu' : 'auto';
+    return Object.freeze({ ...this.#info, backend, ...gpu });
+  }
+
+  /** Which side did the last finished call, why, and how long it took; undefined before the first. */
+  get lastCall(): Readonly<LastCall> | undefined {
+    return this.#host.lastCall;
+  }
+
+  #alive(): Router {
     if (this.#disposed) throw disposed('the engine');
     return this.#host;
   }
@@ -97,12 +118,24 @@ export class Engine {
    * @throws TypeError `INVALID_TYPE`, RangeError `INVALID_SHAPE`, `INVALID_VALUE` or `OUT_OF_MEMORY`, `AbortError`,
    * HeadwiseError `DISPOSED`. All arguments are checked before any work.
    */
+  attention(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    options: AttentionOptions & { resident: true },
+  ): Promise<ResidentAttentionResult>;
+  attention(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    options?: AttentionOptions,
+  ): Promise<AttentionResult>;
   async attention(
     q: TensorLike,
     k: TensorLike,
     v: TensorLike,
     options?: AttentionOptions,
-  ): Promise<AttentionResult> {
+  ): Promise<AttentionResult | ResidentAttentionResult> {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
     return attentionResult(call, await host.run(call.request, call.signal));
@@ -275,9 +308,38 @@ export class Engine {
     return this.#computeSync(readPositionalEncoding(length, dim));
   }
 
+  /**
+   * Copies a tensor to the engine's GPU, where it stays until its `dispose()`.
+   *
+   * @throws HeadwiseError `UNSUPPORTED` without a GPU, RangeError `OUT_OF_MEMORY`.
+   */
+  async upload(value: TensorLike): Promise<GpuTensor> {
+    const gpu = this.#alive().needGpu('upload');
+    const { data, shape } = readTensor('tensor', value);
+    const own =
+      residentOf(data) === undefined ? data.slice() : await (value as GpuTensor).download();
+    const resident = await gpu.upload('data' in own ? own.data : own);
+    return new GpuTensor(standIn(resident), shape);
+  }
+
+  /**
+   * A caller's `GPUBuffer` as a tensor, without a copy: float32, row-major, from its first byte on. The buffer must belong to
+   * the `gpuDevice` that the engine was made with and have the usage STORAGE (COPY_SRC as well for `download`). It stays the
+   * caller's: `dispose()` only forgets it.
+   *
+   * @throws TypeError `INVALID_TYPE`, RangeError `INVALID_SHAPE` when the buffer is too small, `INVALID_VALUE` without STORAGE.
+   */
+  wrap(gpuBuffer: object, shape: ArrayLike<number>): GpuTensor {
+    const gpu = this.#alive().needGpu('wrap');
+    const sizes = readShape('shape', shape);
+    const buffer = readGpuBuffer('gpuBuffer', gpuBuffer, product(sizes) * 4);
+    return new GpuTensor(standIn(gpu.wrap(buffer, product(sizes))), sizes);
+  }
+
   /** How much memory the engine holds. */
   async memory(): Promise<MemoryInfo> {
-    return { ...(await this.#alive().memory()), gpuBytes: 0 };
+    const host = this.#alive();
+    return { ...(await host.memory()), gpuBytes: host.gpuBytes };
   }
 
   /** Ends the engine and its threads; calls in progress reject with `DISPOSED`. May be called again. */

@@ -1,12 +1,14 @@
 // Public: what the package exports.
 export { createEngine } from './create-engine.js';
 export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
+export type { CostModel, GpuInfo, LastCall } from './router.js';
 export { HeadwiseError, type ErrorCode } from './errors.js';
+export { GpuTensor } from './gpu-tensor.js';
 export type { KVCache } from './kv-cache.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';
 export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/parameters.js';
 export type { TorchStateDict } from './layer/torch.js';
-export type { AttentionGradients, AttentionResult } from './results.js';
+export type { AttentionGradients, AttentionResult, ResidentAttentionResult } from './results.js';
 export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js';
 export type { FloatData } from './validation/arrays.js';
 export type { AttentionOptions } from './validation/attention.js';

@@ -36,6 +36,8 @@ export interface AttentionSettings {
   logSumExp: boolean;
   /** Packed sequences: where each begins, and how many query rows there are altogether. */
   packed?: { qStarts: Int32Array; kStarts: Int32Array; queries: number };
+  /** The results stay on the GPU. */
+  resident?: boolean;
 }
 
 export interface AttentionRequest extends AttentionSettings {
@@ -222,6 +224,22 @@ export type CacheRequest =
   | { op: 'destroyCache'; cache: number };
 
 export type Request = ComputeRequest | LayerRequest | CacheRequest;
+
+const shortOps = new Set<string>([
+  'createLayer',
+  'destroyLayer',
+  'setParameters',
+  'getParameters',
+  'createCache',
+  'forkCache',
+  'trimCache',
+  'readCache',
+  'destroyCache',
+] satisfies (LayerRequest | CacheRequest)['op'][]);
+
+export function isCompute(request: Request): request is ComputeRequest {
+  return !shortOps.has(request.op);
+}
 
 /** Own arrays, never views of the heap. */
 export interface Response {

@@ -1,5 +1,6 @@
 // Between core and caller: responses become tensors, in the shapes that validation worked out.
 import { aborted } from './errors.js';
+import { toTensor, type GpuTensor } from './gpu-tensor.js';
 import type { AttentionSettings, Response } from './request.js';
 import { Tensor } from './tensor.js';
 import type { CheckedBackward } from './validation/attention-backward.js';
@@ -44,6 +45,8 @@ export function attentionGradients(
     gradients.dSinks = new Tensor(response.dSinks, [request.heads]);
   return gradients;
 }
+/** What attention returns with `resident: true`. */
+export type ResidentAttentionResult = { [K in keyof AttentionResult]: GpuTensor };
 
 export function attentionResult(
   { request, out, outputShape }: CheckedCall<AttentionSettings>,
@@ -53,15 +56,15 @@ export function attentionResult(
   const result: AttentionResult = { output: outputTensor(response, out, outputShape) };
   if (response.weights !== undefined && request.weightHeads !== undefined) {
     const count = request.weightHeads === 'all' ? heads : request.weightHeads.length;
-    result.weights = new Tensor(response.weights, [batch, count, queries, keys]);
+    result.weights = toTensor(response.weights, [batch, count, queries, keys]);
   }
   if (response.averageWeights !== undefined) {
-    result.weights = new Tensor(response.averageWeights, [batch, queries, keys]);
+    result.weights = toTensor(response.averageWeights, [batch, queries, keys]);
   }
   if (response.scores !== undefined)
-    result.scores = new Tensor(response.scores, [batch, heads, queries, keys]);
+    result.scores = toTensor(response.scores, [batch, heads, queries, keys]);
   if (response.logSumExp !== undefined)
-    result.logSumExp = new Tensor(
+    result.logSumExp = toTensor(
       response.logSumExp,
       request.packed === undefined ? [batch, heads, queries] : [1, heads, request.packed.queries],
     );
@@ -85,7 +88,7 @@ export function outputTensor(
   shape: number[],
 ): Tensor {
   const output = response.output as Float32Array;
-  if (out === undefined) return new Tensor(output, shape);
+  if (out === undefined) return toTensor(output, shape);
   if (output !== out) out.set(output);
   return new Tensor(out, shape);
 }

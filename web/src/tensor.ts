@@ -1,5 +1,6 @@
 // Public: tensors, the package's inputs and outputs.
 import { invalidShape } from './errors.js';
+import type { GpuTensor } from './gpu-tensor.js';
 import { readFloats, type FloatData } from './validation/arrays.js';
 import { checkCount, readShape } from './validation/shapes.js';
 
@@ -9,9 +10,12 @@ export type NestedNumbers = readonly (number | NestedNumbers)[];
 /**
  * What an input may be: data in row-major order and its shape. Tensors of other libraries, with `dims` for the shape, pass
  * straight through. `Float32Array` is used as it is; `Float64Array`, `Float16Array` and (nested) arrays of numbers are
- * converted. Integer arrays are refused with a `TypeError`.
+ * converted. Integer arrays are refused with a `TypeError`. Tensors that lie on the engine's GPU are taken as they are.
  */
-export type TensorLike =
+export type TensorLike = ArrayTensorLike | GpuTensor;
+
+/** A tensor in this thread's memory. */
+export type ArrayTensorLike =
   | { readonly data: FloatData; readonly shape: ArrayLike<number> }
   | { readonly data: FloatData; readonly dims: ArrayLike<number> };
 

@@ -1,7 +1,7 @@
 // Layer: what a layer's parameters are called, their shapes, and `getWeights`' and `setWeights`' objects.
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { LayerConfig, ParameterArrays } from '../request.js';
-import { Tensor, type TensorLike } from '../tensor.js';
+import { Tensor } from '../tensor.js';
 import { readOptions } from '../validation/options.js';
 import { checkShape, product, readAnyFloats } from '../validation/shapes.js';
 import type { FloatsLike } from '../validation/attention-options.js';
@@ -27,8 +27,8 @@ export interface LayerWeights<T = Tensor> {
 /** What `setWeights` takes: any of the parameters, in the shapes that `getWeights` gives. Others stay as they are. */
 export type LayerWeightsLike = {
   readonly [K in keyof LayerWeights]?: {
-    readonly kernel?: TensorLike | FloatsLike;
-    readonly bias?: TensorLike | FloatsLike;
+    readonly kernel?: FloatsLike;
+    readonly bias?: FloatsLike;
   };
 };
 

@@ -3,7 +3,7 @@ import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { AttentionSettings, BroadcastStrides } from '../request.js';
 import { isBitMask, readBitMask, readBlockMask } from './sparse-masks.js';
 import { describe, isFloat32Array, type FloatData, type NestedBooleans } from './arrays.js';
-import type { NestedNumbers, TensorLike } from '../tensor.js';
+import type { ArrayTensorLike, NestedNumbers } from '../tensor.js';
 import {
   readBoolean,
   readChoice,
@@ -23,7 +23,7 @@ import {
 } from './shapes.js';
 
 /** Floats with or without a shape: a tensor, nested arrays, or flat data of rank 1. */
-export type FloatsLike = TensorLike | FloatData;
+export type FloatsLike = ArrayTensorLike | FloatData;
 
 /** Booleans: true = may be attended to. Flat data is of rank 1; give `{ data, shape }` for more. */
 export type BooleansLike =
@@ -109,6 +109,8 @@ export interface MaskingOptions {
   returnLogSumExp?: boolean | undefined;
   /** Where to write the output: a `Float32Array` of just its length, which also becomes the tensor's `data`. */
   out?: Float32Array | undefined;
+  /** Leave the results on the GPU, as `GpuTensor`s. Needs an engine with a GPU; `out` cannot be given with it. Default false. */
+  resident?: boolean | undefined;
   /** Aborts the call, noticed within 100 ms of work; the call rejects with an `AbortError`. */
   signal?: AbortSignal | undefined;
 }
@@ -131,6 +133,7 @@ export const maskingOptionNames = [
   'returnScores',
   'returnLogSumExp',
   'out',
+  'resident',
   'signal',
 ] as const;
 
@@ -202,6 +205,13 @@ export function readAttentionSettings(
       throw invalidValue(`dropout.rate: a number from 0 to 1 wanted, got ${fraction}`);
     const words = readSeed('dropout.seed', seed);
     if (fraction > 0) settings.dropout = { rate: fraction, seed: words };
+  }
+  if (readBoolean('resident', options.resident, false)) {
+    if (options.out !== undefined)
+      throw invalidValue(
+        'out: nothing wanted, because with resident: true the output stays on the GPU',
+      );
+    settings.resident = true;
   }
   const weightHeads = readWeightHeads(options.returnWeights, heads);
   if (weightHeads !== undefined) settings.weightHeads = weightHeads;

@@ -1,13 +1,24 @@
 // Validation: createEngine's options.
-import { invalidType, invalidValue, unsupported } from '../errors.js';
+import type { CostModel } from '../cost-model.js';
+import { invalidType, invalidValue } from '../errors.js';
 import type { Variant } from '../wasm/glue.js';
 import type { LoadOptions } from '../wasm/loader.js';
 import { describe } from './arrays.js';
-import { readBoolean, readChoice, readInteger, readOptions, readSignal } from './options.js';
+import {
+  readBoolean,
+  readChoice,
+  readFinite,
+  readInteger,
+  readOptions,
+  readSignal,
+} from './options.js';
 
 /** Options of {@link createEngine}. */
 export interface EngineOptions {
-  /** What computes. 'auto' (default) takes the best there is; in this version that is 'wasm', and 'webgpu' is UNSUPPORTED. */
+  /**
+   * What computes. 'auto' (default): each call goes to the GPU when that is faster by measurement, and to WebAssembly else.
+   * 'wasm': no GPU is looked for. 'webgpu': the GPU does all that it can; without a usable one the start is UNSUPPORTED.
+   */
   backend?: 'auto' | 'wasm' | 'webgpu' | undefined;
   /** Threads, 1…64. Default: as many as the machine has cores, at most 16. */
   threads?: number | undefined;
@@ -17,8 +28,10 @@ export interface EngineOptions {
   offMainThread?: boolean | undefined;
   /** Ceiling for the WebAssembly heap in bytes, from 4 MiB. Default 4 GiB, or what the platform grants. */
   maxMemoryBytes?: number | undefined;
-  /** A GPUDevice of the caller's. This version does not use it. */
+  /** A GPUDevice of the caller's, used and never destroyed by the engine. Ask its adapter for large limits. */
   gpuDevice?: object | undefined;
+  /** Times that 'auto' decides by, given instead of measured, in whole or in part. With it a software adapter is used too. */
+  gpuCost?: Partial<CostModel> | undefined;
   /** Where the `.wasm` files lie: a folder (ending in '/'), or one file (its name, or `variant`, tells which build it is). */
   wasmUrl?: string | URL | undefined;
   /** Where `worker.js` lies, the script of every worker of the engine. */
@@ -40,6 +53,7 @@ const names = new Set([
   'offMainThread',
   'maxMemoryBytes',
   'gpuDevice',
+  'gpuCost',
   'wasmUrl',
   'workerUrl',
   'wasmBinary',
@@ -47,7 +61,9 @@ const names = new Set([
 ]);
 
 export interface CheckedEngineOptions {
-  backend: 'auto' | 'wasm';
+  backend: 'auto' | 'wasm' | 'webgpu';
+  gpuDevice: object | undefined;
+  gpuCost: Partial<CostModel> | undefined;
   offMainThread: boolean | undefined;
   load: LoadOptions;
   signal: AbortSignal | undefined;
@@ -66,6 +82,8 @@ export function readEngineOptions(value: EngineOptions | undefined): CheckedEngi
     throw invalidType(`gpuDevice: a GPUDevice wanted, got ${describe(options.gpuDevice)}`);
   }
   const checked = {
+    gpuDevice: options.gpuDevice as object | undefined,
+    gpuCost: readCost(options.gpuCost),
     offMainThread:
       options.offMainThread === undefined
         ? undefined
@@ -86,12 +104,26 @@ export function readEngineOptions(value: EngineOptions | undefined): CheckedEngi
     } satisfies LoadOptions,
     signal: readSignal('signal', options.signal),
   };
-  if (backend === 'webgpu') {
-    throw unsupported(
-      "backend 'webgpu' is not part of this version of headwise; use 'auto' or 'wasm'",
-    );
-  }
   return { backend, ...checked };
+}
+
+const costNames = new Set([
+  'gpuCallMs',
+  'uploadBytesPerMs',
+  'downloadBytesPerMs',
+  'gpuWorkPerMs',
+  'cpuCallMs',
+  'cpuWorkPerMs',
+]);
+
+function readCost(value: unknown): Partial<CostModel> | undefined {
+  if (value === undefined) return undefined;
+  const given = readOptions('gpuCost', value, costNames);
+  for (const [name, number] of Object.entries(given)) {
+    if (readFinite(`gpuCost.${name}`, number) <= 0)
+      throw invalidValue(`gpuCost.${name}: a number above 0 wanted, got ${String(number)}`);
+  }
+  return { ...given };
 }
 
 function readMemoryCeiling(value: unknown): number {

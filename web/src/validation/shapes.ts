@@ -1,5 +1,6 @@
 // Validation: shapes, tensors and what is broadcast. Sizes are multiplied as doubles, which do not wrap.
 import { invalidShape, invalidType } from '../errors.js';
+import { gpuTensorData, type GpuTensor } from '../gpu-tensor.js';
 import {
   describe,
   kindOf,
@@ -72,7 +73,7 @@ function readShaped<A extends ArrayLike<number>>(
   return { data: array, shape: own };
 }
 
-/** An input tensor of floats: an object with data and shape. */
+/** An input tensor of floats: an object with data and shape, or a tensor on the GPU, whose data is then a stand-in. */
 export function readTensor(name: string, value: unknown): Shaped<Float32Array> {
   if (
     typeof value !== 'object' ||
@@ -82,6 +83,8 @@ export function readTensor(name: string, value: unknown): Shaped<Float32Array> {
   ) {
     throw invalidType(`${name}: a tensor { data, shape } wanted, got ${describe(value)}`);
   }
+  const onGpu = gpuTensorData(value);
+  if (onGpu !== undefined) return { data: onGpu, shape: [...(value as GpuTensor).shape] };
   return readShaped(name, value, readFloats);
 }
 

@@ -2,15 +2,16 @@
 // the results out. Start reading at #stage.
 import { disposed, invalidShape, invalidValue, outOfMemory } from '../errors.js';
 import { parameterPaths, parameterShapes } from '../layer/parameters.js';
-import type {
-  CacheRequest,
-  CacheStepRequest,
-  ComputeRequest,
-  LayerConfig,
-  LayerRequest,
-  ParameterArrays,
-  Request,
-  Response,
+import {
+  isCompute,
+  type CacheRequest,
+  type CacheStepRequest,
+  type ComputeRequest,
+  type LayerConfig,
+  type LayerRequest,
+  type ParameterArrays,
+  type Request,
+  type Response,
 } from '../request.js';
 import { isFloat32Array } from '../validation/arrays.js';
 import { product } from '../validation/shapes.js';
@@ -296,8 +297,4 @@ function copyOut(heap: Float32Array, start: number, array: Float32Array): void {
 
 function isOfCache(request: LayerRequest | CacheRequest): request is CacheRequest {
   return 'cache' in request;
-}
-
-export function isCompute(request: Request): request is ComputeRequest {
-  return request.op in beginNames;
 }

@@ -1,8 +1,8 @@
 // Wasm: what hosts the core: this thread (LocalHost, here) or a worker (remote-host.ts). Asynchronous requests of an engine
 // run one after the other, in slices.
 import { aborted, disposed } from '../errors.js';
-import { mapArrays, type Request, type Response } from '../request.js';
-import { Core, isCompute, type CoreCall } from './core.js';
+import { isCompute, mapArrays, type Request, type Response } from '../request.js';
+import { Core, type CoreCall } from './core.js';
 import { isTurnDue, nextTurn, sliceMs } from './event-loop.js';
 import { loadModule, type LoadedModule, type LoadOptions, type ModuleInfo } from './loader.js';
 

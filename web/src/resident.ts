@@ -1,0 +1,40 @@
+// Between tensors and the GPU: a request's array may stand for a tensor that lies on the device. It is then an empty
+// Float32Array, which a request carries like any other, and this table knows what it means. No GPU code here.
+
+/** What a stand-in means. */
+export interface Resident {
+  /** The GPU that it lies on; another engine cannot use it. */
+  readonly owner: object;
+  readonly elements: number;
+  /** Set once the tensor is disposed of or its device is gone; why, in words. */
+  readonly gone: string | undefined;
+  readonly gpuBuffer: unknown;
+  /** A call that uses it keeps it until `release`, whatever dispose() says meanwhile. */
+  retain(): void;
+  release(): void;
+  download(): Promise<Float32Array>;
+  dispose(): void;
+}
+
+const residents = new WeakMap<object, Resident>();
+
+/** A stand-in for `resident`. */
+export function standIn(resident: Resident): Float32Array {
+  const array = new Float32Array(0);
+  residents.set(array, resident);
+  return array;
+}
+
+export function residentOf(array: object | undefined): Resident | undefined {
+  return array === undefined ? undefined : residents.get(array);
+}
+
+/** The residents that a request names, each once. */
+export function residentsIn(request: object): Resident[] {
+  const found = new Set<Resident>();
+  for (const value of Object.values(request) as unknown[]) {
+    const resident = typeof value === 'object' && value !== null ? residents.get(value) : undefined;
+    if (resident !== undefined) found.add(resident);
+  }
+  return [...found];
+}

@@ -1,0 +1,195 @@
+// WebGPU: the driver of attention: from a request and bound inputs to steps of a call. Start reading at addAttention.
+import { outOfMemory } from '../errors.js';
+import type { AttentionRequest, AttentionSettings } from '../request.js';
+import type { Slice } from './buffers.js';
+import type { Call } from './call.js';
+import { callParams, Extras } from './inputs.js';
+import type { Pipelines, PipelineName } from './pipelines.js';
+import {
+  planAttention,
+  planMatrix,
+  whyTooLarge,
+  type AttentionPlan,
+  type DeviceLimits,
+  type Dispatch,
+} from './plan.js';
+import { weightsStage } from './shaders/matrix.js';
+import { paramsBytes, writeParams, type Params } from './shaders/params.js';
+import { tiles } from './shaders/tile.js';
+
+/** Sizes, strides and options of an attention; its tensors are on the device already. */
+export type AttentionSizes = Omit<AttentionRequest, 'q' | 'k' | 'v' | 'op'>;
+
+export interface AttentionSlices {
+  output: Slice;
+  weights: Slice | undefined;
+  scores: Slice | undefined;
+  /** [B,H,L] floats that begin at byte `logSumExpAt`. */
+  stats: Slice;
+  logSumExpAt: number;
+}
+
+/** The pipelines that a plan needs, made. */
+export async function pipelinesOf(
+  plan: AttentionPlan,
+  request: AttentionSizes,
+  pipelines: Pipelines,
+): Promise<
+  Record<'attention' | 'merge' | 'matrix', Awaited<ReturnType<Pipelines['get']>> | undefined>
+> {
+  const name = plan.tile === tiles.tall ? 'Tall' : 'Flat';
+  const get = (wanted: boolean, pipeline: PipelineName) =>
+    wanted ? pipelines.get(pipeline) : undefined;
+  const [attention, merge, matrix] = await Promise.all([
+    get(true, `attention${name}${plan.vectors}`),
+    get(plan.splits > 1, `merge${name}`),
+    get(request.weightHeads !== undefined || request.scoreStage !== 0, 'matrix'),
+  ]);
+  return { attention, merge, matrix };
+}
+
+export type AttentionPipelines = Awaited<ReturnType<typeof pipelinesOf>>;
+
+const elements = ({ batch, heads, queries, keys }: AttentionSizes): number =>
+  batch * heads * queries * keys;
+
+/** What keeps a call from this device, or undefined. */
+/** What the kernels lack: masks of bits or blocks, and packed sequences. */
+export function whyNotSettings(request: AttentionSettings): string | undefined {
+  if (request.packed !== undefined) return 'packed sequences run on the CPU';
+  if (request.blockMask !== undefined) return 'blockMask runs on the CPU';
+  if (request.mask?.bits === true) return 'a mask of bits runs on the CPU';
+  return undefined;
+}
+
+export function whyNotAttention(
+  request: AttentionRequest,
+  bytesOf: (array: Float32Array) => number,
+  limits: DeviceLimits,
+): string | undefined {
+  const { batch, heads, queries, valueDim } = request;
+  const rows = batch * heads * queries;
+  return (
+    whyNotSettings(request) ??
+    whyTooLarge('q', bytesOf(request.q), limits) ??
+    whyTooLarge('k', bytesOf(request.k), limits) ??
+    whyTooLarge('v', bytesOf(request.v), limits) ??
+    whyTooLarge('the output', rows * valueDim * 4, limits) ??
+    whyTooLarge('the statistics', rows * 12, limits) ??
+    whyTooLarge('bias', request.bias?.data.byteLength ?? 0, limits) ??
+    // With the lengths, slopes and sinks beside it.
+    whyTooLarge(
+      'mask',
+      (request.mask?.data.byteLength ?? 0) + batch * request.keys + 64 * (batch + heads),
+      limits,
+    ) ??
+    (request.weightHeads !== undefined || request.scoreStage !== 0
+      ? whyTooLarge('the matrix of weights or scores', elements(request) * 4, limits)
+      : undefined)
+  );
+}
+
+/** Every size is at least 1, but headDim. Adds the steps; the slices hold what they say once those have run. */
+export function addAttention(
+  call: Call,
+  { attention, merge, matrix }: AttentionPipelines,
+  request: AttentionSizes,
+  [q, k, v]: readonly [Slice, Slice, Slice],
+  plan: AttentionPlan,
+  limits: DeviceLimits,
+): AttentionSlices {
+  const { batch, heads, queries, keys, valueDim } = request;
+  const rows = batch * heads * queries;
+  const extras = new Extras();
+  const shared = callParams(request, plan, extras);
+  const wantedHeads =
+    request.weightHeads === 'all' || request.weightHeads === undefined
+      ? Int32Array.from({ length: heads }, (_, h) => h)
+      : request.weightHeads;
+  const allHeadsAt = extras.integers(Int32Array.from({ length: heads }, (_, h) => h));
+  const wantedHeadsAt = extras.integers(wantedHeads);
+  if (extras.byteLength > limits.bindingBytes)
+    throw outOfMemory('webgpu', extras.byteLength, limits.bindingBytes);
+
+  const bound: Record<number, Slice> = {
+    4: request.bias === undefined ? call.take('storage', 0) : call.upload(request.bias.data),
+    5: call.upload(extras.array()),
+  };
+  const output = call.take('storage', rows * valueDim * 4);
+  const stats = call.take('storage', rows * 12);
+  const uniforms = new Uniforms();
+
+  const sums = plan.splits > 1 ? call.take('storage', plan.sumFloats * 4) : output;
+  const parts = plan.splits > 1 ? call.take('storage', plan.partFloats * 4) : stats;
+  const dispatches: [Dispatch, Params, (uniform: GPUBufferBinding) => void][] = [];
+  const add = (
+    pipeline: AttentionPipelines['attention'],
+    slices: Record<number, Slice>,
+    dispatch: Dispatch,
+    params: Partial<Params>,
+  ): void => {
+    if (pipeline === undefined) throw new Error('a pipeline was not asked for');
+    const all: Params = {
+      ...shared,
+      ...{ stage: 0, slots: 0, heads_at: 0 },
+      ...params,
+      first: dispatch.first,
+      end: dispatch.end,
+      grid_x: dispatch.x,
+    };
+    dispatches.push([
+      dispatch,
+      all,
+      (uniform) => call.step(pipeline, { ...bound, ...slices }, uniform, dispatch),
+    ]);
+  };
+  for (const pass of plan.passes) {
+    const params = { first_unit: pass.firstUnit, pass_units: pass.units };
+    for (const dispatch of pass.dispatches)
+      add(attention, { 1: q, 2: k, 3: v, 6: sums, 7: parts }, dispatch, params);
+    for (const dispatch of pass.merges)
+      add(merge, { 1: sums, 2: parts, 6: output, 7: stats }, dispatch, params);
+  }
+
+  const addMatrix = (slots: number, stage: number, heads_at: number): Slice => {
+    const made = call.take('storage', batch * slots * queries * keys * 4);
+    const row_tiles = Math.ceil(queries / (tiles.tall.threadsY * tiles.tall.threadRows));
+    for (const dispatch of planMatrix({ ...request }, slots, limits))
+      add(matrix, { 1: q, 2: k, 3: stats, 6: made }, dispatch, {
+        stage,
+        slots,
+        heads_at,
+        row_tiles,
+      });
+    return made;
+  };
+  const weights =
+    request.weightHeads !== undefined && wantedHeads.length > 0
+      ? addMatrix(wantedHeads.length, weightsStage, wantedHeadsAt)
+      : undefined;
+  const scores =
+    request.scoreStage === 0 ? undefined : addMatrix(heads, request.scoreStage, allHeadsAt);
+
+  for (const [, params] of dispatches) uniforms.add(params);
+  const uniform = uniforms.upload(call);
+  dispatches.forEach(([, , step], i) => step(uniform(i)));
+  return { output, weights, scores, stats, logSumExpAt: rows * 8 };
+}
+
+// One buffer of all dispatches' params.
+class Uniforms {
+  readonly #all: Params[] = [];
+
+  add(params: Params): void {
+    this.#all.push(params);
+  }
+
+  upload(call: Call): (index: number) => GPUBufferBinding {
+    const words = new Uint32Array((this.#all.length * paramsBytes) / 4);
+    this.#all.forEach((params, i) => writeParams(words.buffer, (i * paramsBytes) / 4, params));
+    const { buffer } = call.upload(words, 'uniform');
+    return (index) => ({ buffer, offset: index * paramsBytes, size: paramsBytes });
+  }
+}
+
+export { planAttention };

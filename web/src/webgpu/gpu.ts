@@ -1,0 +1,405 @@
+// WebGPU: one engine's GPU: what it can do, its queue of calls, its tensors and layers, and how it ends. Start reading at
+// Gpu.run. Whether a call comes here at all is the router's business (web/src/router.ts).
+import { aborted, disposed, HeadwiseError, outOfMemory } from '../errors.js';
+import { residentOf, standIn } from '../resident.js';
+import type {
+  AttentionRequest,
+  AttentionSettings,
+  ComputeRequest,
+  LayerConfig,
+  LayerForwardRequest,
+  LinearRequest,
+  ParameterArrays,
+  Response,
+} from '../request.js';
+import { nextTurn } from '../wasm/event-loop.js';
+import { messageOf } from '../wasm/files.js';
+import {
+  addAttention,
+  pipelinesOf,
+  planAttention,
+  whyNotAttention,
+  type AttentionSlices,
+} from './attention.js';
+import { Buffers, type Slice } from './buffers.js';
+import { Call } from './call.js';
+import { openDevice, type Opened } from './device.js';
+import { addLayer, DeviceParameters, innerAttention, whyNotLayer } from './layer.js';
+import { addLinear } from './linear.js';
+import { kinds, Pipelines, type PipelineName } from './pipelines.js';
+import { whyTooLarge } from './plan.js';
+import { DeviceTensor } from './tensors.js';
+
+/** What the GPU computes. */
+export type GpuRequest = AttentionRequest | LayerForwardRequest | LinearRequest;
+
+interface Layer {
+  config: LayerConfig;
+  parameters: Promise<DeviceParameters> | undefined;
+}
+
+// Engines side by side on one device, the caller's, share what was compiled.
+const pipelinesOfDevice = new WeakMap<GPUDevice, Pipelines>();
+
+export class Gpu {
+  readonly opened: Opened;
+  readonly #buffers: Buffers;
+  readonly #pipelines: Pipelines;
+  readonly #layers = new Map<number, Layer>();
+  #last: Promise<unknown> = Promise.resolve();
+  #ended: HeadwiseError | undefined;
+  /** Called once when the device is lost, with the reason. */
+  onLost: ((reason: string) => void) | undefined;
+
+  /** Rejects with NoDevice. */
+  static async start(given: GPUDevice | undefined): Promise<Gpu> {
+    return new Gpu(await openDevice(given));
+  }
+
+  private constructor(opened: Opened) {
+    const { device, limits } = opened;
+    this.opened = opened;
+    this.#buffers = new Buffers(device, limits.bindingBytes);
+    let pipelines = pipelinesOfDevice.get(device);
+    if (pipelines === undefined) {
+      pipelines = new Pipelines(device);
+      pipelinesOfDevice.set(device, pipelines);
+    }
+    this.#pipelines = pipelines;
+    device.lost.then(
+      ({ message }) => this.#lose(message),
+      (error: unknown) => this.#lose(messageOf(error)),
+    );
+  }
+
+  #lose(message: string): void {
+    if (this.#ended !== undefined) return;
+    const reason = `the GPU device was lost: ${message === '' ? 'no reason was given' : message}`;
+    this.#ended = new HeadwiseError('DEVICE_LOST', reason);
+    this.#buffers.dispose();
+    this.onLost?.(reason);
+  }
+
+  get bytes(): number {
+    return this.#buffers.bytes;
+  }
+
+  /** Why the GPU cannot do a request, or undefined when it can. */
+  whyNot(request: ComputeRequest): string | undefined {
+    const { limits } = this.opened;
+    const bytesOf = (array: Float32Array): number =>
+      (residentOf(array)?.elements ?? array.length) * 4;
+    switch (request.op) {
+      case 'attention': {
+        const { batch, heads, queries, keys, valueDim } = request;
+        if (batch * heads * queries * keys * valueDim === 0) return 'there is nothing to compute';
+        return whyNotAttention(request, bytesOf, limits);
+      }
+      case 'layerForward': {
+        const { batch, queries, keys } = request;
+        if (batch * queries * keys === 0) return 'there is nothing to compute';
+        const layer = this.#layers.get(request.layer);
+        if (layer === undefined) return 'the layer is gone';
+        return whyNotLayer(layer.config, request, limits);
+      }
+      case 'linear': {
+        const { rows, out } = request;
+        if (rows * out === 0) return 'there is nothing to compute';
+        return (
+          whyTooLarge('x', bytesOf(request.x), limits) ??
+          whyTooLarge('kernel', bytesOf(request.kernel), limits) ??
+          whyTooLarge('the output', rows * out * 4, limits)
+        );
+      }
+      default:
+        return `${request.op} runs on the CPU`;
+    }
+  }
+
+  /**
+   * Queued; `whyNot` must have said nothing. The request's arrays must not change until it settles. `parametersOf` fetches a
+   * layer's parameters from the core.
+   */
+  run(
+    request: GpuRequest,
+    signal: AbortSignal | undefined,
+    parametersOf: (layer: number) => Promise<ParameterArrays>,
+  ): Promise<Response> {
+    let layer: Layer | undefined;
+    let parameters: Promise<DeviceParameters> | undefined;
+    if (request.op === 'layerForward') {
+      layer = this.#layers.get(request.layer) as Layer;
+      // Those of now, whatever is set while this call waits.
+      parameters = this.#parametersOf(layer, request.layer, parametersOf);
+    }
+    parameters?.catch(() => undefined); // it is awaited in its turn
+    return this.#queue(async () => {
+      const check = (): void => {
+        if (this.#ended !== undefined) throw this.#ended;
+        if (signal?.aborted === true) throw aborted(request.op, signal.reason);
+      };
+      check();
+      const held = await parameters;
+      try {
+        return await this.#withCall((call) =>
+          this.#compute(call, request, layer?.config, held, check),
+        );
+      } finally {
+        held?.release();
+      }
+    });
+  }
+
+  async #compute(
+    call: Call,
+    request: GpuRequest,
+    config: LayerConfig | undefined,
+    parameters: DeviceParameters | undefined,
+    check: () => void,
+  ): Promise<Response> {
+    const { limits } = this.opened;
+    let made: Partial<AttentionSlices> & { output: Slice };
+    let outputLength: number;
+    if (request.op === 'linear') {
+      const linear = await this.#pipelines.get('linear');
+      outputLength = request.rows * request.out;
+      made = call.guard(() => {
+        const bias = request.bias === undefined ? undefined : call.upload(request.bias);
+        const x = this.#bind(call, request.x);
+        return {
+          output: addLinear(
+            call,
+            linear,
+            request,
+            x,
+            this.#bind(call, request.kernel),
+            bias,
+            limits,
+          ),
+        };
+      });
+    } else {
+      const sizes =
+        request.op === 'attention' ? request : innerAttention(config as LayerConfig, request);
+      const plan = planAttention(sizes, limits);
+      const [pipelines, linear] = await Promise.all([
+        pipelinesOf(plan, sizes, this.#pipelines),
+        request.op === 'attention' ? undefined : this.#pipelines.get('linear'),
+      ]);
+      const { batch, heads, queries } = request;
+      if (request.op === 'attention') {
+        outputLength = batch * heads * queries * request.valueDim;
+        made = call.guard(() =>
+          addAttention(
+            call,
+            pipelines,
+            sizes,
+            this.#bindAll(call, [request.q, request.k, request.v]),
+            plan,
+            limits,
+          ),
+        );
+      } else {
+        outputLength = batch * queries * request.outputDim;
+        made = call.guard(() =>
+          addLayer(
+            call,
+            pipelines,
+            linear as NonNullable<typeof linear>,
+            config as LayerConfig,
+            request,
+            this.#bindAll(call, [request.query, request.key, request.value]),
+            (parameters as DeviceParameters).slices,
+            plan,
+            limits,
+          ),
+        );
+      }
+    }
+    return this.#collect(call, request, made, outputLength, check);
+  }
+
+  /** Runs the call's steps and makes its response, on the side where it is wanted. */
+  async #collect(
+    call: Call,
+    request: GpuRequest,
+    made: Partial<AttentionSlices> & { output: Slice },
+    outputLength: number,
+    check: () => void,
+  ): Promise<Response> {
+    const wanted: [keyof Response, Slice, number, number][] = [
+      ['output', made.output, 0, outputLength],
+    ];
+    const response: Response = {};
+    if (request.op !== 'linear') {
+      const { batch, heads, queries, keys, weightHeads } = request as AttentionSettings;
+      const rows = batch * heads * queries;
+      const slots = weightHeads === 'all' ? heads : (weightHeads?.length ?? 0);
+      if (weightHeads !== undefined && slots === 0) response.weights = new Float32Array(0);
+      if (made.weights !== undefined)
+        wanted.push(['weights', made.weights, 0, batch * slots * queries * keys]);
+      if (made.scores !== undefined) wanted.push(['scores', made.scores, 0, rows * keys]);
+      if (request.logSumExp)
+        wanted.push(['logSumExp', made.stats as Slice, made.logSumExpAt as number, rows]);
+    }
+    const resident = request.op !== 'linear' && request.resident === true;
+    const kept: [keyof Response, Slice, number][] = [];
+    const downloads = call.guard(() =>
+      wanted.map(([name, slice, offset, length]) => {
+        if (!resident) return [name, call.download(slice, offset, length * 4)] as const;
+        let own = slice;
+        if (offset > 0) {
+          own = call.take('storage', length * 4);
+          call.copy(slice, offset, own, length * 4);
+        }
+        kept.push([name, own, length]);
+        return undefined;
+      }),
+    );
+    await call.finish(this.opened.limits.dispatchWork, check);
+    if (this.#ended !== undefined) throw this.#ended;
+    await Promise.all(
+      downloads.map(async (entry) => {
+        if (entry !== undefined) Object.assign(response, { [entry[0]]: await call.read(entry[1]) });
+      }),
+    );
+    for (const [name, slice, length] of kept)
+      Object.assign(response, { [name]: standIn(this.#tensor(call.keep(slice), length)) });
+    return response;
+  }
+
+  #bindAll(call: Call, arrays: [Float32Array, Float32Array, Float32Array]): [Slice, Slice, Slice] {
+    const bound = new Map<Float32Array, Slice>();
+    return arrays.map((array) => {
+      const slice = bound.get(array) ?? this.#bind(call, array);
+      bound.set(array, slice);
+      return slice;
+    }) as [Slice, Slice, Slice];
+  }
+
+  #bind(call: Call, array: Float32Array): Slice {
+    const resident = residentOf(array);
+    return resident === undefined ? call.upload(array) : (resident as DeviceTensor).slice;
+  }
+
+  // --- tensors
+
+  /** Copies to the device. Rejects with OUT_OF_MEMORY. */
+  async upload(data: Float32Array): Promise<DeviceTensor> {
+    const { bindingBytes } = this.opened.limits;
+    if (data.byteLength > bindingBytes) throw outOfMemory('upload', data.byteLength, bindingBytes);
+    return this.#withCall(async (call) => {
+      const slice = call.guard(() => call.upload(data));
+      await call.settled();
+      return this.#tensor(call.keep(slice), data.length);
+    });
+  }
+
+  /** A caller's buffer, of at least `elements` floats. */
+  wrap(buffer: GPUBuffer, elements: number): DeviceTensor {
+    return this.#tensor({ buffer, bytes: Math.max(4, elements * 4) }, elements, false);
+  }
+
+  #tensor(slice: Slice, elements: number, owned = true): DeviceTensor {
+    return new DeviceTensor(
+      this,
+      slice,
+      elements,
+      owned ? this.#buffers : undefined,
+      (tensor) =>
+        this.#withCall(async (call) => {
+          const download = call.guard(() => call.download(tensor.slice, 0, tensor.elements * 4));
+          await call.finish(1, () => undefined);
+          return call.read(download);
+        }),
+      () => this.#ended?.message,
+    );
+  }
+
+  // --- layers
+
+  addLayer(layer: number, config: LayerConfig): void {
+    this.#layers.set(layer, { config, parameters: undefined });
+  }
+
+  /** The core's parameters have changed. */
+  forgetParameters(layer: number): void {
+    const known = this.#layers.get(layer);
+    const parameters = known?.parameters;
+    if (known !== undefined) known.parameters = undefined;
+    parameters?.then((held) => held.release()).catch(() => undefined);
+  }
+
+  removeLayer(layer: number): void {
+    this.forgetParameters(layer);
+    this.#layers.delete(layer);
+  }
+
+  get layers(): ReadonlyMap<number, { config: LayerConfig }> {
+    return this.#layers;
+  }
+
+  // Resolves to parameters that the caller has to release.
+  async #parametersOf(
+    layer: Layer,
+    id: number,
+    fetch: (layer: number) => Promise<ParameterArrays>,
+  ): Promise<DeviceParameters> {
+    if (layer.parameters === undefined) {
+      const fetched = fetch(id);
+      const made = fetched.then((arrays) =>
+        this.#withCall(async (call) => {
+          const held = call.guard(() => new DeviceParameters(call, this.#buffers, arrays));
+          await call.settled();
+          return held;
+        }),
+      );
+      layer.parameters = made;
+      made.catch(() => {
+        if (layer.parameters === made) layer.parameters = undefined;
+      });
+    }
+    const held = await layer.parameters;
+    held.retain();
+    return held;
+  }
+
+  // --- life
+
+  /** Compiles everything, so that no call has to wait for it. */
+  async warmUp(): Promise<void> {
+    const names = Object.keys(kinds) as PipelineName[];
+    await Promise.all(names.map((name) => this.#pipelines.get(name)));
+  }
+
+  #queue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #withCall<T>(work: (call: Call) => Promise<T>): Promise<T> {
+    if (this.#ended !== undefined) throw this.#ended;
+    const call = new Call(this.opened.device, this.#buffers);
+    let failed = true;
+    try {
+      const result = await work(call);
+      failed = false;
+      return result;
+    } catch (error) {
+      // On a lost device everything fails in ways of its own.
+      await nextTurn();
+      throw this.#ended ?? error;
+    } finally {
+      call.end(failed);
+    }
+  }
+
+  /** Frees all memory; whatever is queued or running rejects with DISPOSED. */
+  dispose(reason: HeadwiseError = disposed('the engine')): void {
+    this.#ended ??= reason;
+    this.#layers.clear();
+    this.#buffers.dispose();
+    if (this.opened.owned) this.opened.device.destroy();
+  }
+}

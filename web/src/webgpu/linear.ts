@@ -1,0 +1,62 @@
+// WebGPU: the driver of a matrix product, y = x · kernel (+ bias).
+import type { Slice } from './buffers.js';
+import type { Call } from './call.js';
+import type { Pipeline } from './pipelines.js';
+import { planLinear, type DeviceLimits } from './plan.js';
+
+export interface LinearSizes {
+  rows: number;
+  in: number;
+  out: number;
+}
+
+const paramsBytes = 256;
+
+/** Rows of each batch whose first `lengths[batch]` (u32) are kept; the others become 0. */
+export interface KeptRows {
+  batchRows: number;
+  lengths: Slice;
+}
+
+/** x [rows,in], kernel [in,out], bias [out]. All of rows and out are at least 1. */
+export function addLinear(
+  call: Call,
+  pipeline: Pipeline,
+  sizes: LinearSizes,
+  x: Slice,
+  kernel: Slice,
+  bias: Slice | undefined,
+  limits: DeviceLimits,
+  kept?: KeptRows,
+): Slice {
+  const { rows, out } = sizes;
+  const y = call.take('storage', rows * out * 4);
+  const dispatches = planLinear(rows, sizes.in, out, limits);
+  const words = new Uint32Array((dispatches.length * paramsBytes) / 4);
+  dispatches.forEach(({ first, end, x: gridX }, i) => {
+    const params = [
+      rows,
+      sizes.in,
+      out,
+      bias === undefined ? 0 : 1,
+      kept?.batchRows ?? 0,
+      first,
+      end,
+      gridX,
+    ];
+    words.set(params, (i * paramsBytes) / 4);
+  });
+  const { buffer } = call.upload(words, 'uniform');
+  const none = bias === undefined || kept === undefined ? call.take('storage', 0) : undefined;
+  const slices = {
+    1: x,
+    2: kernel,
+    4: bias ?? (none as Slice),
+    5: kept?.lengths ?? (none as Slice),
+    6: y,
+  };
+  dispatches.forEach((dispatch, i) => {
+    call.step(pipeline, slices, { buffer, offset: i * paramsBytes, size: paramsBytes }, dispatch);
+  });
+  return y;
+}

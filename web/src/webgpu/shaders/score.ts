@@ -1,0 +1,141 @@
+// WebGPU, shaders: from q·k to a score, and which keys a row sees. The WGSL twin of cpp/src/attention/visibility.h,
+// reference.cc and kernels/dropout.h; what each option means stands there.
+//
+// WGSL may assume that no NaN or infinity occurs, so nothing here forms one or compares with one: −∞ in a bias is known by its
+// bits, a hidden key by a boolean, and −∞ is written as bits.
+
+export const numbersText = /* wgsl */ `
+const LOWEST = -3.4028234e38;
+const MINUS_INFINITY = 0xff800000u;
+`;
+
+/** Needs `params`, `extras` (array<u32>) and `bias` (array<u32>). */
+export const scoreText = /* wgsl */ `
+${numbersText}
+
+struct Row {
+  batch: u32,
+  head: u32,
+  query: u32,
+  position: i32,  // among the keys
+  begin: u32,     // of the keys that lengths, causality and window leave
+  end: u32,
+}
+
+// Lengths and offset of a batch: kvLength, qLength, offset.
+fn key_length(b: u32) -> i32 { return bitcast<i32>(extras[params.limits_at + 3u * b]); }
+fn query_length(b: u32) -> i32 { return bitcast<i32>(extras[params.limits_at + 3u * b + 1u]); }
+fn offset_of(b: u32) -> i32 { return bitcast<i32>(extras[params.limits_at + 3u * b + 2u]); }
+
+fn first_key(b: u32, i: i32) -> u32 {
+  if (params.window_left < 0) { return 0u; }
+  return u32(clamp(i + offset_of(b) - params.window_left, 0, key_length(b)));
+}
+
+fn end_key(b: u32, i: i32) -> u32 {
+  let keys = key_length(b);
+  let position = i + offset_of(b);
+  // Beyond the last key whatever the window's right side, which would overflow 32 bits when added.
+  if (params.window_right < 0 || position >= keys) { return u32(keys); }
+  return u32(clamp(position + params.window_right + 1, 0, keys));
+}
+
+fn row_of(b: u32, h: u32, i: u32, exists: bool) -> Row {
+  var row = Row(b, h, i, i32(i) + offset_of(b), 0u, 0u);
+  if (exists && i32(i) < query_length(b)) {
+    row.begin = first_key(b, i32(i));
+    row.end = end_key(b, i32(i));
+  }
+  return row;
+}
+
+fn is_set(words_at: u32, index: u32) -> bool {
+  return ((extras[words_at + index / 4u] >> (8u * (index % 4u))) & 0xffu) != 0u;
+}
+
+fn bias_at(row: Row, j: u32) -> u32 {
+  return bias[row.batch * params.bias_batch + row.head * params.bias_head + row.query * params.bias_row
+              + j * params.bias_column];
+}
+
+fn is_visible(row: Row, j: u32) -> bool {
+  if (j < row.begin || j >= row.end) { return false; }
+  if ((params.flags & HAS_MASK) != 0u
+      && !is_set(params.mask_at, row.batch * params.mask_batch + row.head * params.mask_head
+                 + row.query * params.mask_row + j * params.mask_column)) { return false; }
+  if ((params.flags & HAS_PADDING) != 0u && !is_set(params.padding_at, row.batch * params.keys + j)) { return false; }
+  if ((params.flags & HAS_BIAS) != 0u && bias_at(row, j) == MINUS_INFINITY) { return false; }
+  return true;
+}
+
+// Own arithmetic: drivers' tanh gives NaN for large arguments or few digits near 0. The series below 0.3 errs by 3e-8.
+fn soft_tanh(x: f32) -> f32 {
+  let a = abs(x);
+  if (a < 0.3) {
+    let s = x * x;
+    return x * (1.0 + s * (-0.33333333 + s * (0.13333333 + s * (-0.053968254 + s * 0.021869488))));
+  }
+  // NaN fails both comparisons and goes through.
+  if (a > 10.0) { return sign(x); }
+  return sign(x) * (1.0 - 2.0 / (exp(2.0 * a) + 1.0));
+}
+
+fn softcapped(score: f32) -> f32 {
+  if (params.softcap > 0.0) { return params.softcap * soft_tanh(score / params.softcap); }
+  return score;
+}
+
+// Bias and ALiBi, for a visible key.
+fn biased(score: f32, row: Row, j: u32) -> f32 {
+  var result = score;
+  if ((params.flags & HAS_BIAS) != 0u) { result += bitcast<f32>(bias_at(row, j)); }
+  if ((params.flags & HAS_SLOPES) != 0u) {
+    result -= bitcast<f32>(extras[params.slopes_at + row.head]) * abs(f32(row.position - i32(j)));
+  }
+  return result;
+}
+`;
+
+/** Philox-4x32-10, and the factors of keys j … j + 3, j a multiple of 4. */
+export const dropoutText = /* wgsl */ `
+fn high_product(a: u32, b: u32) -> u32 {
+  let a0 = a & 0xffffu;
+  let a1 = a >> 16u;
+  let b0 = b & 0xffffu;
+  let b1 = b >> 16u;
+  let low = a0 * b0;
+  let middle = a1 * b0 + (low >> 16u);
+  let carried = a0 * b1 + (middle & 0xffffu);
+  return a1 * b1 + (middle >> 16u) + (carried >> 16u);
+}
+
+fn keep_factors(row: Row, j: u32) -> vec4f {
+  if ((params.flags & HAS_DROP_ALL) != 0u) { return vec4f(); }
+  var c = vec4u(j / 4u, row.query, row.head, row.batch);
+  var key = vec2u(params.seed_low, params.seed_high);
+  for (var round = 0; round < 10; round++) {
+    let n0 = high_product(0xCD9E8D57u, c.z) ^ c.y ^ key.x;
+    let n2 = high_product(0xD2511F53u, c.x) ^ c.w ^ key.y;
+    c = vec4u(n0, 0xCD9E8D57u * c.z, n2, 0xD2511F53u * c.x);
+    key += vec2u(0x9E3779B9u, 0xBB67AE85u);
+  }
+  return select(vec4f(params.keep_scale), vec4f(), c < vec4u(params.drop_below));
+}
+`;
+
+/** A finished row: the factor that its sums are scaled by, and the log-sum-exp as bits. `sum` is 0 for a row without keys. */
+export const finishText = /* wgsl */ `
+fn finished_factor(top: f32, sum: f32, head: u32) -> f32 {
+  if (sum == 0.0) { return 0.0; }
+  if ((params.flags & HAS_SINKS) == 0u) { return 1.0 / sum; }
+  let sink = bitcast<f32>(extras[params.sinks_at + head]);
+  let highest = max(top, sink);
+  let numerator = exp(top - highest);
+  return numerator / (sum * numerator + exp(sink - highest));
+}
+
+fn log_sum_exp(top: f32, sum: f32) -> u32 {
+  if (sum == 0.0) { return MINUS_INFINITY; }
+  return bitcast<u32>(top + log(sum));
+}
+`;
