@@ -71,6 +71,10 @@ Status CheckAttentionBackward(const AttentionBackwardArgs& args) {
   if (Status status = CheckAttention(a); !status.ok()) return status;
   if (a.score_kind != ScoreKind::kDot) return Status::InvalidValue("score_kind");
   if (a.weights != nullptr) return Status::InvalidValue("weights");
+  if (a.q_starts != nullptr) return Status::InvalidValue("q_starts");
+  if (a.k_starts != nullptr) return Status::InvalidValue("k_starts");
+  if (a.cell_type != CellType::kFloat32) return Status::InvalidValue("cell_type");
+  if (a.ring_size != 0) return Status::InvalidValue("ring_size");
   if (a.score_stage != ScoreStage::kNone) return Status::InvalidValue("score_stage");
   const bool rows = a.batch > 0 && a.heads > 0 && a.queries > 0;
   if (rows && a.log_sum_exp == nullptr) return Status::InvalidValue("log_sum_exp");

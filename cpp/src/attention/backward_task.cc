@@ -82,8 +82,8 @@ class BackwardRun {
     if (packed_) return;
     packed_ = true;
     const std::int32_t keys = part_end_ - part_key_;
-    const float* k = call_.forward.Key(batch_, kv_head_, part_key_);
-    const float* v = call_.forward.Value(batch_, kv_head_, part_key_);
+    const float* k = a_.k + call_.forward.KeyOffset(batch_, kv_head_, part_key_);
+    const float* v = a_.v + call_.forward.ValueOffset(batch_, kv_head_, part_key_);
     kernels_.pack_transposed(k, a_.k_strides.row, keys, a_.head_dim, scratch_.keys_transposed);
     kernels_.pack_transposed(v, a_.v_strides.row, keys, a_.value_dim, scratch_.values_transposed);
     for (std::int32_t key = 0; key < keys; key += plan_.block_keys) {

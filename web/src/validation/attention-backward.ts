@@ -1,5 +1,5 @@
 // Validation: engine.attentionBackward's arguments to an AttentionBackwardRequest.
-import { invalidValue } from '../errors.js';
+import { invalidValue, unsupported } from '../errors.js';
 import type { AttentionBackwardRequest } from '../request.js';
 import type { TensorLike } from '../tensor.js';
 import { readAttention, type AttentionOptions } from './attention.js';
@@ -26,6 +26,11 @@ export function readAttentionBackward(
   const call = readAttention(qValue, kValue, vValue, options);
   if (call.out !== undefined) {
     throw invalidValue('out: attentionBackward has several outputs and takes no array for them');
+  }
+  if (call.request.packed !== undefined) {
+    throw unsupported(
+      'cuSeqlensQ, cuSeqlensK: attentionBackward takes no packed sequences; call it once for each',
+    );
   }
   const output = readTensor('output', outputValue);
   const logSumExp = readTensor('logSumExp', logSumExpValue);
