@@ -127,6 +127,12 @@ describe('C9, leaks', () => {
     engine.dispose();
   });
 
+  test.each([1, 2])('a disposed engine gives its heap back, %i threads', async (threads) => {
+    const { heaps, alive } = await runModule(disposedEngine(threads));
+    expect(heaps).toBe(1);
+    expect(alive).toBe(0);
+  });
+
   test('what is disposed of says so', async () => {
     const engine = await createEngine({ backend: 'wasm', threads: 1 });
     const layer = engine.multiHeadAttention({ embedDim: 8, numHeads: 2 });
@@ -209,6 +215,37 @@ describe('C12, sizes', () => {
     expect(small).toEqual([3]);
   });
 });
+
+/** How many heaps an engine makes, and how many are there after its end and a few collections. */
+const disposedEngine = (threads) => `
+  import { setTimeout as sleep } from 'node:timers/promises';
+  import { setFlagsFromString } from 'node:v8';
+  import { runInNewContext } from 'node:vm';
+  import { createEngine } from 'headwise';
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  const heaps = [];
+  const Memory = WebAssembly.Memory;
+  WebAssembly.Memory = class extends Memory {
+    constructor(options) {
+      super(options);
+      heaps.push(new WeakRef(this));
+    }
+  };
+  const use = async () => {
+    const engine = await createEngine({ backend: 'wasm', threads: ${threads} });
+    const x = { data: new Float32Array(4096), shape: [1, 1, 64, 64] };
+    await engine.attention(x, x, x);
+    engine.dispose();
+  };
+  await use();
+  const alive = () => heaps.filter((heap) => heap.deref() !== undefined).length;
+  for (let i = 0; i < 100 && alive() > 0; i++) {
+    await sleep(20); // deref() keeps its target until this turn ends
+    collect();
+  }
+  console.log(JSON.stringify({ heaps: heaps.length, alive: alive() }));
+`;
 
 const overTwoGiB = `
   import { createEngine } from 'headwise';
