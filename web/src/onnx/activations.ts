@@ -2,7 +2,13 @@
 import { readChoice, readOptions } from '../validation/options.js';
 import { product } from '../validation/shapes.js';
 import { readAxis } from './normalization.js';
-import { outputTensor, readFloatTensor, type OnnxTensor, type OnnxTensorLike } from './tensors.js';
+import {
+  mapped,
+  outputTensor,
+  readFloatTensor,
+  type OnnxTensor,
+  type OnnxTensorLike,
+} from './tensors.js';
 
 /**
  * ONNX Softmax, opset 13 (https://onnx.ai/onnx/operators/onnx__Softmax.html), over one axis, by default the last. Of nothing
@@ -54,7 +60,7 @@ export function gelu(
   const attrs = readOptions('attributes', attributes, new Set(['approximate']));
   const { type, data, shape } = readFloatTensor('X', given.X);
   const kind = readChoice('approximate', attrs.approximate ?? 'none', approximations);
-  const out = Float64Array.from(data as Float32Array, kind === 'tanh' ? tanhGelu : exactGelu);
+  const out = mapped(data, new Float64Array(data.length), kind === 'tanh' ? tanhGelu : exactGelu);
   return { Y: outputTensor(type, out, shape) };
 }
 

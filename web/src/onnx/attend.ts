@@ -1,11 +1,10 @@
 // ONNX: the one way from the operators to engine.attention: picks a layout, names what comes back, rounds to its type.
 import type { Engine } from '../engine.js';
-import { invalidShape } from '../errors.js';
+import { invalidShape, invalidType } from '../errors.js';
 import type { AttentionOptions } from '../validation/attention.js';
 import { broadcastStrides } from '../validation/shapes.js';
 import { readChoice, readOptions, readSignal } from '../validation/options.js';
 import { describe } from '../validation/arrays.js';
-import { invalidType } from '../errors.js';
 import { arranged, columns, ownHeadsFirst, paddedTo, type Heads } from './heads.js';
 import {
   outputTensor,

@@ -90,6 +90,16 @@ export function zerosLike(data: Floats, length: number): Floats {
   return data.BYTES_PER_ELEMENT === 8 ? new Float64Array(length) : new Float32Array(length);
 }
 
+/** Every element through a function, into an array of another type. `from` of typed arrays goes through an iterator. */
+export function mapped<A extends Floats | Uint16Array>(
+  from: Floats | Uint16Array,
+  to: A,
+  convert: (element: number) => number,
+): A {
+  for (let i = 0; i < from.length; i++) to[i] = convert(from[i] as number);
+  return to;
+}
+
 interface Parts {
   data: unknown;
   sizes: unknown;
@@ -139,7 +149,8 @@ export function readFloatTensor(name: string, value: unknown): FloatTensor {
         `${name}: a Uint16Array needs type 'float16' or 'bfloat16', got ${describe(type)}`,
       );
     }
-    const floats = Float32Array.from(data as Uint16Array, halfReaders[type]);
+    const bits = data as Uint16Array;
+    const floats = mapped(bits, new Float32Array(bits.length), halfReaders[type]);
     return { type, data: floats, shape: shapeOf(name, sizes, floats.length) };
   }
   const found = floatKinds[kind];
@@ -236,10 +247,12 @@ function dataOf(type: OnnxFloatType, values: Floats): OnnxTensor['data'] {
     case 'float64':
       return values.BYTES_PER_ELEMENT === 8 ? values : new Float64Array(values);
     case 'bfloat16':
-      return Uint16Array.from(values, toBfloat16);
+      return mapped(values, new Uint16Array(values.length), toBfloat16);
     case 'float16': {
       const { Float16Array: native } = globalThis as { Float16Array?: Float16Constructor };
-      return native === undefined ? Uint16Array.from(values, toFloat16) : new native(values);
+      return native === undefined
+        ? mapped(values, new Uint16Array(values.length), toFloat16)
+        : new native(values);
     }
   }
 }

@@ -46,7 +46,7 @@ export async function loadModule(
   }
   const { memory, shared, maxBytes } = makeMemory(wanted, options.maxMemoryBytes);
   const binary = shared === wanted.shared ? bytes : unshare(bytes, wanted);
-  const bindings = await instantiate(variant, binary, memory, shared, from);
+  const bindings = await instantiate(variant, binary, memory, from);
 
   const count = options.threads ?? (await defaultThreads());
   let threadsReason = count > 1 ? whyOneThread(shared) : undefined;
@@ -96,7 +96,6 @@ async function instantiate(
   variant: Variant,
   binary: Uint8Array,
   memory: WebAssembly.Memory,
-  shared: boolean,
   from: string,
 ): Promise<Bindings> {
   try {
@@ -113,7 +112,7 @@ async function instantiate(
         },
       };
       const create = () => glues[variant](options);
-      (shared ? create() : withoutWaitAsync(create)).then(resolve, reject);
+      withoutWaitAsync(create).then(resolve, reject);
     });
   } catch (error) {
     throw initFailed(
@@ -123,8 +122,9 @@ async function instantiate(
   }
 }
 
-// The glue listens for other threads' messages with Atomics.waitAsync, which throws on unshared memory, unless the engine
-// lacks it. It looks within this synchronous call; nothing else runs meanwhile.
+// The glue listens for other threads' messages with Atomics.waitAsync unless the engine lacks it. That throws on unshared
+// memory; on shared memory it waits for ever, and with it a disposed engine's heap stays for ever. Its other way, a message,
+// will do: no thread of ours sends any. The glue looks within this synchronous call; nothing else runs meanwhile.
 function withoutWaitAsync<T>(create: () => T): T {
   const atomics = Atomics as { waitAsync?: unknown };
   const { waitAsync } = atomics;
