@@ -68,23 +68,17 @@ export async function create({ threads, inPage }) {
         seqlens_k: int32(first + rows - 1, B),
         total_sequence_length: int32(first + rows, 1),
       });
-      const past = () => new Float32Array(B * G * S * D);
       const dims = [B, G, S, D];
+      const cache = (make) => [float(make(inputs.k), dims), float(make(inputs.v), dims)];
       if (kind === 'step') {
         // All but the new token's place, which the operator fills.
-        const [keys, values] = [inputs.k, inputs.v].map((data) => float(data.slice(), dims));
-        const feeds = { ...feedsOf(S - 1, 0), past_key: keys, past_value: values };
-        const present = { present_key: float(past(), dims), present_value: float(past(), dims) };
-        runs = [[feeds, { output: null, ...present }]];
+        const [past_key, past_value] = cache((data) => data);
+        runs = [{ ...feedsOf(S - 1, 0), past_key, past_value }];
       } else {
-        const [keys, values] = [float(past(), dims), float(past(), dims)];
+        const [past_key, past_value] = cache((data) => new Float32Array(data.length));
         runs = [];
-        for (let first = 0; first < L; first += rows) {
-          runs.push([
-            { ...feedsOf(first, first), past_key: keys, past_value: values },
-            { output: null, present_key: keys, present_value: values },
-          ]);
-        }
+        for (let first = 0; first < L; first += rows) runs.push(feedsOf(first, first));
+        Object.assign(runs[0], { past_key, past_value });
       }
       read = (data) => {
         const out = new Float32Array(data.length);
@@ -96,7 +90,12 @@ export async function create({ threads, inPage }) {
       };
     },
     async run() {
-      for (const [feeds, fetches] of runs) output = await session.run(feeds, fetches);
+      output = undefined;
+      for (const feeds of runs) {
+        // A chunk's present is the next one's past.
+        const past = output && { past_key: output.present_key, past_value: output.present_value };
+        output = await session.run({ ...feeds, ...past });
+      }
     },
     read: () => read(output.output.data),
     async release() {
