@@ -130,11 +130,10 @@ std::string AttentionCase::Describe() const {
   o << "B" << a.batch << " H" << a.heads << " G" << a.kv_heads << " L" << a.queries << " S" << a.keys << " D"
     << a.head_dim << " Dv" << a.value_dim << " scale " << a.scale << " softcap " << a.softcap << " causal " << a.causal
     << " window " << a.window_left << "," << a.window_right << " bias " << bias.size() << " mask " << mask.size()
-    << " bits " << a.mask_bits << " blocks of "
-    << a.block_size << " padding " << padding.size() << " kv_lengths " << kv_lengths.size() << " q_lengths " << q_lengths.size()
-    << " offsets " << offsets.size() << " alibi " << alibi.size() << " sinks " << sinks.size() << " dropout "
-    << a.dropout_rate << " additive " << additive.size() << " stage " << static_cast<int>(a.score_stage) << " weights "
-    << want_weights << " heads " << weight_heads.size();
+    << " bits " << a.mask_bits << " blocks of " << a.block_size << " padding " << padding.size() << " kv_lengths "
+    << kv_lengths.size() << " q_lengths " << q_lengths.size() << " offsets " << offsets.size() << " alibi "
+    << alibi.size() << " sinks " << sinks.size() << " dropout " << a.dropout_rate << " additive " << additive.size()
+    << " stage " << static_cast<int>(a.score_stage) << " weights " << want_weights << " heads " << weight_heads.size();
   return o.str();
 }
 

@@ -134,7 +134,8 @@ TEST(KeyValueCache, AnyDivisionGivesOneCausalPass) {
         ASSERT_TRUE(text.Run(cache, first, chunk, pool).ok());
         first += chunk;
       }
-      EXPECT_LE(Distance(text.out(), text.Reference(0, 0)), ToleranceOf(type)) << static_cast<int>(type) << ", " << size;
+      EXPECT_LE(Distance(text.out(), text.Reference(0, 0)), ToleranceOf(type))
+          << static_cast<int>(type) << ", " << size;
       EXPECT_EQ(cache.lengths()[1], kLength);
     }
   }
