@@ -16,13 +16,13 @@ function fill(length, seed) {
 }
 
 /**
- * Attention: q [H,L,D], k and v [G,S,D]. A layer: x [L,E] and four kernels [E,E], scaled so that activations stay near 1;
+ * Attention and caches: q [B,H,L,D], k and v [B,G,S,D]. A layer: x [L,E] and four kernels [E,E], scaled so that activations stay near 1;
  * columns of the first three, and rows of the output kernel, are head after head.
  * @param {import('./shapes.mjs').Shape} shape
  */
-export function inputsOf({ kind, H, G, L, S, D, E }) {
+export function inputsOf({ kind, B, H, G, L, S, D, E }) {
   if (kind !== 'layer')
-    return { q: fill(H * L * D, 1), k: fill(G * S * D, 2), v: fill(G * S * D, 3) };
+    return { q: fill(B * H * L * D, 1), k: fill(B * G * S * D, 2), v: fill(B * G * S * D, 3) };
   const kernel = (seed) => fill(E * E, seed).map((x) => x * Math.sqrt(3 / E));
   return {
     x: fill(L * E, 1),
@@ -31,6 +31,16 @@ export function inputsOf({ kind, H, G, L, S, D, E }) {
     value: kernel(4),
     output: kernel(5),
   };
+}
+
+/** Rows first … first + count − 1 of each of `heads` blocks of `rows` rows. */
+export function rowsOf(data, heads, rows, size, first, count) {
+  const out = new Float32Array(heads * count * size);
+  for (let h = 0; h < heads; h++) {
+    const from = (h * rows + first) * size;
+    out.set(data.subarray(from, from + count * size), h * count * size);
+  }
+  return out;
 }
 
 /** [heads, rows, size] → [rows, heads, size]. With rows and heads exchanged it is its own inverse. */

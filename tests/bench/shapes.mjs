@@ -1,10 +1,12 @@
-// Bench: the computations that are measured. One entry a shape: its name, its sizes (B is 1), its options, and how much work
-// it is. `kind` says which inputs it has (inputs.mjs) and in which unit its speed is told (statistics.mjs).
+// Bench: the computations that are measured. One entry a shape: its name, its sizes (B is 1 but for caches), its options, and
+// how much work it is. `kind` says which inputs it has (inputs.mjs) and in which unit its speed is told (statistics.mjs).
 
 /**
  * @typedef {object} Shape
  * @property {string} name
- * @property {'attention' | 'decode' | 'tiny' | 'layer'} kind
+ * @property {'attention' | 'decode' | 'tiny' | 'layer' | 'step' | 'prefill'} kind step: one token appended to a cache of S − 1,
+ *   then attention; prefill: L tokens into an empty cache, `chunk` at a time
+ * @property {number} B
  * @property {number} H query heads
  * @property {number} G key/value heads
  * @property {number} L queries
@@ -13,6 +15,7 @@
  * @property {number} [E] model size, of a layer
  * @property {boolean} causal
  * @property {number} [window] keys that a query sees, itself included, with `causal`
+ * @property {number} [chunk]
  * @property {boolean} quick measured with --quick too
  * @property {number} flops floating-point operations: 2 for a multiply-add, hidden pairs of query and key not counted
  * @property {number} bytes keys and values, read at least once
@@ -28,18 +31,26 @@ export function visiblePairs({ L, S, causal, window }) {
 
 /** @returns {Shape} */
 function shape(name, kind, sizes, options = {}) {
-  const { H, L, S, D, G = H, E } = sizes;
-  const filled = { name, kind, H, G, L, S, D, E, causal: false, quick: false, ...options };
-  const attention = 4 * H * D * visiblePairs(filled);
+  const { B = 1, H, L, S, D, G = H, E } = sizes;
+  const filled = { name, kind, B, H, G, L, S, D, E, causal: false, quick: false, ...options };
+  const attention = 4 * B * H * D * visiblePairs(filled);
   // Query, key, value and output projections are E × E each.
   const projections = kind === 'layer' ? 4 * 2 * L * E * E : 0;
-  return { ...filled, flops: attention + projections, bytes: 4 * 2 * G * S * D };
+  return { ...filled, flops: attention + projections, bytes: 4 * 2 * B * G * S * D };
 }
 
 const square = (H, L, D, options) =>
   shape(`${H}×${L}×${L}×${D}`, 'attention', { H, L, S: L, D }, options);
 const causal = (H, L, D, options) =>
   shape(`${H}×${L}×${L}×${D} causal`, 'attention', { H, L, S: L, D }, { causal: true, ...options });
+
+const step = (B, H, G, S, options) =>
+  shape(
+    `step of ${B > 1 ? `${B} × ` : ''}${H}${G < H ? `/${G}` : ''} heads, S ${S}, D 128`,
+    'step',
+    { B, H, G, L: 1, S, D: 128 },
+    options,
+  );
 
 /** The memory claim's shape; measured once, apart from the others (cold.mjs). */
 export const longShape = square(8, 16384, 64);
@@ -73,6 +84,25 @@ export const shapes = [
     'layer',
     { E: 512, H: 8, L: 512, S: 512, D: 64 },
     { quick: true },
+  ),
+  step(1, 32, 8, 512),
+  step(1, 32, 8, 2048, { quick: true }),
+  step(1, 32, 8, 8192),
+  step(1, 32, 8, 16384),
+  step(1, 32, 8, 32768),
+  step(1, 32, 32, 512),
+  step(1, 32, 32, 2048),
+  step(1, 32, 32, 16384),
+  step(8, 32, 8, 512, { quick: true }),
+  step(8, 32, 8, 2048),
+  step(8, 32, 8, 8192),
+  step(8, 32, 32, 512),
+  step(8, 32, 32, 2048),
+  shape(
+    'prefill of 2048 in chunks of 256, 32/8 heads, D 128',
+    'prefill',
+    { H: 32, G: 8, L: 2048, S: 2048, D: 128 },
+    { causal: true, chunk: 256, quick: true },
   ),
   shape('layer E 768, 12 heads, L 128', 'layer', { E: 768, H: 12, L: 128, S: 128, D: 64 }),
 ];

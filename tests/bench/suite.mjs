@@ -1,5 +1,6 @@
 // Bench: the measurement. For each thread count and shape: everyone's output is compared with headwise's, then rounds in
 // which everyone is timed in turn, the order reversed every other round.
+import { takesPart } from './contenders/index.mjs';
 import { NotApplicable } from './contenders/not-applicable.mjs';
 
 /** The largest difference that float32 attention of unit-scale inputs may show; sums of 4096 terms in another order. */
@@ -60,21 +61,21 @@ async function measureShape(plan, shape, lineUp, hosts) {
   const running = [];
   let expected;
   for (const { contender, threads } of lineUp) {
-    if (contender.ceiling === 'read' && shape.kind !== 'decode') continue;
-    if (contender.ceiling === 'compute' && !['attention', 'layer'].includes(shape.kind)) continue;
+    if (!takesPart(contender, shape)) continue;
     const entry = { id: contender.id, label: contender.label, threads, times: [], work: shape };
     entries.push(entry);
     try {
       const host = await hostOf(plan.host, contender, threads, hosts);
       entry.about = host.about;
-      entry.work = { flops: (host.work ?? shape).flops, bytes: (host.work ?? shape).bytes };
+      const { flops, bytes } = host.work ?? shape;
+      entry.work = { flops, bytes: bytes * (contender.cells ?? 1) };
       await host.call('prepare', { shape });
       const [firstMs] = await host.call('calls', { count: 1 });
       const output = await host.read();
       if (output !== null) {
         expected ??= output;
         entry.maxDifference = maxDifference(output, expected);
-        if (!(entry.maxDifference <= tolerance))
+        if (!(entry.maxDifference <= (contender.tolerance ?? tolerance)))
           throw new Error(`its output is off by ${entry.maxDifference}`);
       }
       // JavaScript engines optimise while the code runs: the first time does not count. One that takes seconds has had its

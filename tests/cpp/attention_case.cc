@@ -61,6 +61,29 @@ AttentionCase AttentionCase::Random(std::uint32_t seed) {
     const int percent = Pick(random, {0, 10, 50, 95, 100});
     for (std::int64_t i = 0; i < count; ++i) c.mask.push_back(Chance(random, percent) ? 1 : 0);
   }
+  if (Chance(random, 15)) {
+    // Bits in the place of bytes: rows of the last axis of their own.
+    a.mask_bits = 1;
+    const bool column = Chance(random, 80);
+    const bool row = Chance(random, 70);
+    const bool head = Chance(random, 50);
+    const std::int32_t bytes = column ? (a.keys + 7) / 8 : 1;
+    const std::int32_t rows = row ? a.queries : 1;
+    a.mask_strides = {head ? rows * bytes * a.heads : 0, head ? rows * bytes : 0, row ? bytes : 0, column ? 1 : 0};
+    c.mask.resize(static_cast<std::size_t>(bytes * rows * (head ? a.heads * a.batch : 1)));
+    for (std::uint8_t& bits : c.mask) bits = static_cast<std::uint8_t>(random.Integer(0, 255));
+  }
+  if (Chance(random, 15)) {
+    a.block_size = Pick(random, {1, 5, 16, 64, 128, 300});
+    const int percent = Pick(random, {10, 50, 100});
+    c.block_rows.push_back(0);
+    for (int r = 0; r * a.block_size < a.queries; ++r) {
+      for (int column = 0; column * a.block_size < a.keys; ++column) {
+        if (Chance(random, percent)) c.block_columns.push_back(column);
+      }
+      c.block_rows.push_back(static_cast<std::int32_t>(c.block_columns.size()));
+    }
+  }
   if (Chance(random, 25)) {
     const int percent = Pick(random, {20, 80, 100});
     for (int i = 0; i < a.batch * a.keys; ++i) c.padding.push_back(Chance(random, percent) ? 1 : 0);
@@ -107,10 +130,10 @@ std::string AttentionCase::Describe() const {
   o << "B" << a.batch << " H" << a.heads << " G" << a.kv_heads << " L" << a.queries << " S" << a.keys << " D"
     << a.head_dim << " Dv" << a.value_dim << " scale " << a.scale << " softcap " << a.softcap << " causal " << a.causal
     << " window " << a.window_left << "," << a.window_right << " bias " << bias.size() << " mask " << mask.size()
-    << " padding " << padding.size() << " kv_lengths " << kv_lengths.size() << " q_lengths " << q_lengths.size()
-    << " offsets " << offsets.size() << " alibi " << alibi.size() << " sinks " << sinks.size() << " dropout "
-    << a.dropout_rate << " additive " << additive.size() << " stage " << static_cast<int>(a.score_stage) << " weights "
-    << want_weights << " heads " << weight_heads.size();
+    << " bits " << a.mask_bits << " blocks of " << a.block_size << " padding " << padding.size() << " kv_lengths "
+    << kv_lengths.size() << " q_lengths " << q_lengths.size() << " offsets " << offsets.size() << " alibi "
+    << alibi.size() << " sinks " << sinks.size() << " dropout " << a.dropout_rate << " additive " << additive.size()
+    << " stage " << static_cast<int>(a.score_stage) << " weights " << want_weights << " heads " << weight_heads.size();
   return o.str();
 }
 

@@ -22,7 +22,7 @@ struct AttentionCase {
   AttentionArgs args;
   std::vector<float> q, k, v, bias, alibi, sinks, additive;
   std::vector<std::uint8_t> mask, padding;
-  std::vector<std::int32_t> kv_lengths, q_lengths, offsets, weight_heads;
+  std::vector<std::int32_t> kv_lengths, q_lengths, offsets, weight_heads, block_rows, block_columns;
   bool want_weights = false;
   bool want_log_sum_exp = false;
 
@@ -75,6 +75,9 @@ struct AttentionCase {
     a.q_lengths = Data(q_lengths);
     a.causal_offsets = Data(offsets);
     a.weight_heads = Data(weight_heads);
+    a.block_rows = Data(block_rows);
+    const std::int32_t no_column = 0;
+    a.block_columns = block_columns.empty() ? &no_column : block_columns.data();
     a.weight_head_count = static_cast<std::int32_t>(weight_heads.size());
     const std::int64_t weight_rows =
         weight_heads.empty() ? Rows() : Rows() / std::max(a.heads, 1) * a.weight_head_count;

@@ -27,5 +27,11 @@ inline constexpr double kFiniteDifferenceTolerance = 1e-4;
 
 // Ten steps of an optimizer in float32 beside double: parameters near 1 are rounded ten times, moments too.
 inline constexpr double kOptimizerTolerance = 5e-6;
+// Attention over a cache of float16 cells, keys and values in -1 ... 1: each is off by at most 2^-12, which moves scores of
+// a dozen products by up to 1e-3 and the mean of the values as much.
+inline constexpr double kHalfCacheTolerance = 2e-3;
+
+// The same with int8 cells, each off by at most 1/254.
+inline constexpr double kInt8CacheTolerance = 2e-2;
 
 }  // namespace headwise::testing

@@ -169,10 +169,21 @@ export class KVCache {
     await this.#trim(readTrim(this.#state(), length));
   }
 
+  /** {@link KVCache.trim}, at once. `UNSUPPORTED` as for `appendSync`. */
+  trimSync(length: number | IntegersLike): void {
+    this.#trimSync(readTrim(this.#state(), length));
+  }
+
   /** Forgets everything, after the calls made so far. The memory stays. */
   async reset(): Promise<void> {
     this.#state();
     await this.#trim(new Int32Array(this.#config.batch));
+  }
+
+  /** {@link KVCache.reset}, at once. `UNSUPPORTED` as for `appendSync`. */
+  resetSync(): void {
+    this.#state();
+    this.#trimSync(new Int32Array(this.#config.batch));
   }
 
   /**
@@ -223,6 +234,12 @@ export class KVCache {
     await this.#settle(running);
   }
 
+  #trimSync(lengths: Int32Array): void {
+    this.#checkIdle();
+    this.#owner.host.runSync({ op: 'trimCache', cache: this.#cache, lengths });
+    this.#lengths = lengths.slice();
+  }
+
   async #settle(running: Promise<Response>): Promise<Response> {
     this.#pending++;
     try {
@@ -246,13 +263,17 @@ export class KVCache {
     }
   }
 
-  #stepSync(call: CheckedStep): Response {
-    throwIfAborted(call);
+  #checkIdle(): void {
     if (this.#pending > 0) {
       throw unsupported(
         'synchronous calls on a cache while an asynchronous one on it is in progress: await that one first',
       );
     }
+  }
+
+  #stepSync(call: CheckedStep): Response {
+    throwIfAborted(call);
+    this.#checkIdle();
     const response = this.#owner.host.runSync(call.request, call.out);
     this.#lengths = response.lengths as Int32Array;
     return response;

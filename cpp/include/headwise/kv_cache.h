@@ -97,9 +97,7 @@ class KeyValueStep {
   Status Check() const;
   Status Rotate(Job& job);
   Status AddPiece(std::int32_t first, std::int32_t rows, ThreadPool& pool, Job& job);
-  std::int32_t Count(std::int32_t b) const {
-    return call_.q_lengths != nullptr ? call_.q_lengths[b] : call_.queries;
-  }
+  std::int32_t Count(std::int32_t b) const { return call_.q_lengths != nullptr ? call_.q_lengths[b] : call_.queries; }
 
   KeyValueCache* cache_ = nullptr;
   AttentionArgs call_;

@@ -18,14 +18,14 @@ namespace headwise {
 // All pointers are borrowed for the length of the call.
 struct MergeArgs {
   std::int32_t parts = 0;
-  std::int32_t batch = 0;                // B
-  std::int32_t heads = 0;                // H
-  std::int32_t rows = 0;                 // L
-  std::int32_t size = 0;                 // Dv
-  const float* outputs = nullptr;        // [parts, B * H * L * Dv]: each through `strides`
-  const float* log_sum_exps = nullptr;   // [parts,B,H,L]
-  float* out = nullptr;                  // through `strides`
-  float* log_sum_exp = nullptr;          // [B,H,L]
+  std::int32_t batch = 0;               // B
+  std::int32_t heads = 0;               // H
+  std::int32_t rows = 0;                // L
+  std::int32_t size = 0;                // Dv
+  const float* outputs = nullptr;       // [parts, B * H * L * Dv]: each through `strides`
+  const float* log_sum_exps = nullptr;  // [parts,B,H,L]
+  float* out = nullptr;                 // through `strides`
+  float* log_sum_exp = nullptr;         // [B,H,L]
   Strides strides;
 };
 

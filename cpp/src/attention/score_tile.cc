@@ -32,8 +32,8 @@ struct MaskSummary {
 
 const std::uint8_t* MaskRow(const AttentionArgs& args, const ScoreTile& tile, std::int32_t row) {
   const BroadcastStrides& s = args.mask_strides;
-  const std::uint8_t* first = args.mask + std::int64_t{tile.batch} * s.batch + std::int64_t{tile.head} * s.head +
-                              std::int64_t{row} * s.row;
+  const std::uint8_t* first =
+      args.mask + std::int64_t{tile.batch} * s.batch + std::int64_t{tile.head} * s.head + std::int64_t{row} * s.row;
   return args.mask_bits != 0 ? first : first + std::int64_t{tile.key} * s.column;
 }
 
@@ -96,8 +96,7 @@ TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, 
   const std::int32_t last_row = tile.row + tile.rows;
   const std::int32_t last_key = tile.key + tile.keys;
   if (visibility.CountVisible(visibility.Union(tile.row, last_row), tile.key, last_key) == 0) return TileMasks::kHidden;
-  bool open =
-      visibility.CountVisible(visibility.Intersection(tile.row, last_row), tile.key, last_key) == tile.keys;
+  bool open = visibility.CountVisible(visibility.Intersection(tile.row, last_row), tile.key, last_key) == tile.keys;
   if (const BlockMask blocks(args); blocks.given()) {
     const BlockMask::Summary listed = blocks.Summarize(tile.row, tile.rows, tile.key, last_key);
     if (listed.begin >= listed.end) return TileMasks::kHidden;
@@ -151,8 +150,7 @@ void FinishScores(const AttentionCall& call, const Visibility& visibility, const
         visibility.ForEachVisible(visibility.Row(row), tile.key, tile.key + tile.keys, see);
       });
       if (const BlockMask blocks(args); blocks.given()) {
-        HideOthers(call, tile, s,
-                   [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
+        HideOthers(call, tile, s, [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
       }
     }
     kernels.hide(s, tile.keys, tile.width);

@@ -87,8 +87,8 @@ class TiledRun {
       const FloatRows k = KeyRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
       call_.kernels->pack_transposed(k.data, k.stride, keys, args.head_dim, PackedKeys(block));
       const FloatRows v = ValueRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
-      const bool poisoned = call_.kernels->pack_columns(v.data, v.stride, keys, args.value_dim, PackedValues(block),
-                                                        ValuePanel());
+      const bool poisoned =
+          call_.kernels->pack_columns(v.data, v.stride, keys, args.value_dim, PackedValues(block), ValuePanel());
       if (poisoned) {
         call_.kernels->sanitize(PackedValues(block), std::int64_t{plan_.block_keys} * plan_.padded_dim);
       }

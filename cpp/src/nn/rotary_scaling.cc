@@ -25,8 +25,7 @@ double Yarn(const RotaryScaling& scaling, double base, std::int32_t dim, std::in
 
 double Llama3(const RotaryScaling& scaling, double frequency) {
   const double turns = scaling.original_length * frequency / kTwoPi;
-  const double kept =
-      std::clamp((turns - scaling.low) / (static_cast<double>(scaling.high) - scaling.low), 0.0, 1.0);
+  const double kept = std::clamp((turns - scaling.low) / (static_cast<double>(scaling.high) - scaling.low), 0.0, 1.0);
   return frequency / scaling.factor * (1.0 - kept) + frequency * kept;
 }
 

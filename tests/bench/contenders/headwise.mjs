@@ -1,14 +1,16 @@
 // Bench: the package itself, as a user calls it: synchronously where the engine lives on this thread (Node, or a page that
 // asks for it), else asynchronously (a page by default: the engine lives in a worker).
 import { createEngine } from '../../../dist/index.js';
+import { cacheCall } from './headwise-cache.mjs';
 
-export async function create({ threads, variant = 'auto', inPage, offMainThread = inPage }) {
+export async function create(options) {
+  const { threads, variant = 'auto', dtype = 'f32', inPage, offMainThread = inPage } = options;
   const engine = await createEngine({ backend: 'wasm', threads, variant, offMainThread });
   const { info } = engine;
   if (info.threads !== threads)
     throw new Error(`${threads} threads wanted, ${info.threads} got: ${info.threadsReason}`);
   let call;
-  let layer;
+  let layer; // or a cache: what is to be disposed of
   let last;
 
   const prepareLayer = async ({ H, L, E, D }, inputs) => {
@@ -36,10 +38,16 @@ export async function create({ threads, variant = 'auto', inPage, offMainThread 
       : () => engine.attentionSync(q, k, v, options);
   };
 
+  const prepareCache = async (shape, inputs) => {
+    const cache = await cacheCall(engine, dtype, offMainThread, shape, inputs);
+    layer = cache;
+    call = cache.run;
+  };
+
+  const prepares = { layer: prepareLayer, step: prepareCache, prefill: prepareCache };
   return {
     about: `${info.version}, ${info.variant}`,
-    prepare: (shape, inputs) =>
-      (shape.kind === 'layer' ? prepareLayer : prepareAttention)(shape, inputs),
+    prepare: (shape, inputs) => (prepares[shape.kind] ?? prepareAttention)(shape, inputs),
     run() {
       const result = call();
       if (typeof result.then === 'function') return result.then((value) => (last = value));

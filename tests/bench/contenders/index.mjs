@@ -20,14 +20,55 @@
  * @property {boolean} [node] false: not in Node
  * @property {boolean} browser runs in a page
  * @property {'compute' | 'read'} [ceiling] what it measures instead of attention
+ * @property {string[]} [kinds] of shapes that it takes; default all but a cache's
+ * @property {number} [tolerance] where its numbers are smaller than float32
+ * @property {number} [cells] bytes that it reads for each byte of float32
  */
+
+const cacheKinds = ['step', 'prefill'];
+const otherKinds = ['attention', 'decode', 'tiny', 'layer'];
+const allKinds = [...otherKinds, ...cacheKinds];
+
+/** Whether a contender has anything to do with a shape. */
+export function takesPart({ kinds = otherKinds }, { kind }) {
+  return kinds.includes(kind);
+}
 
 // What a contender does in a page that is not its default there.
 const onThePage = { offMainThread: false };
 
 /** @type {Contender[]} */
 export const contenders = [
-  { id: 'headwise', label: 'headwise', module: 'headwise.mjs', threaded: true, browser: true },
+  {
+    id: 'headwise',
+    label: 'headwise',
+    module: 'headwise.mjs',
+    threaded: true,
+    browser: true,
+    kinds: allKinds,
+  },
+  {
+    id: 'headwise-f16',
+    label: 'headwise, cache of float16',
+    module: 'headwise.mjs',
+    options: { dtype: 'f16' },
+    threaded: true,
+    browser: true,
+    kinds: cacheKinds,
+    tolerance: 2e-3,
+    cells: 1 / 2,
+  },
+  {
+    id: 'headwise-int8',
+    label: 'headwise, cache of int8',
+    module: 'headwise.mjs',
+    options: { dtype: 'int8' },
+    threaded: true,
+    browser: true,
+    kinds: cacheKinds,
+    tolerance: 2e-2,
+    cells: 1 / 4 + 1 / 128,
+  },
   {
     id: 'headwise-sync',
     label: "headwise, on the page's thread",
@@ -36,6 +77,7 @@ export const contenders = [
     threaded: true,
     node: false,
     browser: true,
+    kinds: allKinds,
   },
   {
     id: 'headwise-core',
@@ -60,6 +102,7 @@ export const contenders = [
     threaded: true,
     browser: true,
     ceiling: 'compute',
+    kinds: ['attention', 'layer', 'prefill'],
   },
   {
     id: 'fma-simd',
@@ -69,6 +112,7 @@ export const contenders = [
     threaded: true,
     browser: false,
     ceiling: 'compute',
+    kinds: ['attention', 'layer'],
   },
   {
     id: 'read',
@@ -78,6 +122,7 @@ export const contenders = [
     threaded: true,
     browser: true,
     ceiling: 'read',
+    kinds: ['decode', 'step'],
   },
   {
     id: 'ort-web-mha',
@@ -94,6 +139,14 @@ export const contenders = [
     options: { operator: 'Attention' },
     threaded: true,
     browser: true,
+  },
+  {
+    id: 'ort-web-gqa',
+    label: 'onnxruntime-web, GroupQueryAttention',
+    module: 'onnxruntime-gqa.mjs',
+    threaded: true,
+    browser: true,
+    kinds: cacheKinds,
   },
   {
     id: 'ort-node-mha',

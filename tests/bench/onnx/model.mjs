@@ -1,7 +1,7 @@
 // Bench: an ONNX model in memory, from a graph written as plain objects. Field numbers are those of onnx/onnx.proto.
 import { bytes, float, integer, message } from './protobuf.mjs';
 
-const elementTypes = { float: 1, bool: 9 };
+const elementTypes = { float: 1, int32: 6, bool: 9 };
 const attributeTypes = { float: 1, int: 2 };
 
 function attribute(name, { type, value }) {

@@ -6,6 +6,7 @@ const modules = {
   'headwise.mjs': () => import('../contenders/headwise.mjs'),
   'ceiling.mjs': () => import('../contenders/ceiling.mjs'),
   'onnxruntime-web.mjs': () => import('../contenders/onnxruntime-web.mjs'),
+  'onnxruntime-gqa.mjs': () => import('../contenders/onnxruntime-gqa.mjs'),
   'tensorflow.mjs': () => import('../contenders/tensorflow.mjs'),
   'jax-js.mjs': () => import('../contenders/jax-js.mjs'),
   'plain-js.mjs': () => import('../contenders/plain-js.mjs'),

@@ -8,6 +8,10 @@ const middle = ['12×512×512×64', '8×1024×1024×64', '8×2048×2048×64', '8
 const wide = ['8×1024×1024×128'];
 const causal = [...middle, ...wide].map((name) => `${name} causal`);
 const large = [...middle.slice(1), ...wide];
+const longStep = ['step of 32/8 heads, S 16384, D 128'];
+const steps = ['512', '2048', '8192', '16384', '32768'].map(
+  (length) => `step of 32/8 heads, S ${length}, D 128`,
+);
 const layers = ['layer E 512, 8 heads, L 512', 'layer E 768, 12 heads, L 128'];
 
 // `measure` takes a function that finds a row of the shape by contender and threads (the shape's by default).
@@ -15,6 +19,7 @@ const best = (...values) => {
   const known = values.filter((value) => value !== undefined);
   return known.length > 0 ? Math.min(...known) : undefined; // headwise is least ahead of the better one
 };
+const inverse = (value) => (value === undefined ? undefined : 1 / value);
 const bars = [
   {
     what: 'share of the multiply-add ceiling, D 64',
@@ -75,6 +80,30 @@ const bars = [
     bar: 2,
     measure: (row) =>
       best(row('ort-web-mha')?.headwiseFaster, row('ort-web-attention')?.headwiseFaster),
+  },
+  {
+    what: 'share of the read bandwidth',
+    shapes: longStep,
+    bar: 0.8,
+    measure: (row) => row('headwise')?.share,
+  },
+  {
+    what: 'float16 steps over float32 ones',
+    shapes: longStep,
+    bar: 1.3,
+    measure: (row) => inverse(row('headwise-f16')?.headwiseFaster),
+  },
+  {
+    what: 'int8 steps over float32 ones',
+    shapes: longStep,
+    bar: 1.8,
+    measure: (row) => inverse(row('headwise-int8')?.headwiseFaster),
+  },
+  {
+    what: "times onnxruntime-web's GroupQueryAttention",
+    shapes: steps,
+    bar: 2,
+    measure: (row) => row('ort-web-gqa')?.headwiseFaster,
   },
   {
     what: 'times the same graph in onnxruntime-web',

@@ -5,6 +5,9 @@ import { rowsOf } from './summary.mjs';
 const rivals = [
   ['ort-web-mha', 'onnxruntime-web MHA'],
   ['ort-web-attention', 'onnxruntime-web Attention'],
+  ['headwise-f16', 'float16 cache'],
+  ['headwise-int8', 'int8 cache'],
+  ['ort-web-gqa', 'onnxruntime-web GroupQueryAttention'],
   ['tfjs', 'TensorFlow.js'],
   ['jax-js', 'jax-js'],
   ['plain-js', 'plain JS'],

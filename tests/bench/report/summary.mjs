@@ -23,7 +23,7 @@ export function rowsOf({ shape, threads, entries }) {
     row.unit = unit;
     const ceiling = ceilingOf(entry, shape, find);
     if (!isCeiling && ceiling?.times.length > 0) {
-      const work = shape.kind === 'decode' ? 'bytes' : 'flops';
+      const work = ['decode', 'step'].includes(shape.kind) ? 'bytes' : 'flops';
       row.share = shareOfCeiling(times, entry.work[work], ceiling.times, ceiling.work[work]);
     }
     // How many times faster headwise is, in the same rounds.
@@ -36,6 +36,6 @@ export function rowsOf({ shape, threads, entries }) {
 // The ceiling of the entry's own thread count and variant; none was measured for headwise with one thread among many.
 function ceilingOf(entry, shape, find) {
   if (shape.kind === 'tiny') return undefined;
-  if (shape.kind === 'decode') return find('read', entry.threads);
+  if (['decode', 'step'].includes(shape.kind)) return find('read', entry.threads);
   return find(entry.id === 'headwise-simd' ? 'fma-simd' : 'fma', entry.threads);
 }
