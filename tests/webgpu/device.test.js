@@ -55,7 +55,10 @@ test('D9: overlapping calls, half of them aborted, with calls on the CPU between
   const results = await Promise.allSettled(calls);
   results.forEach(({ status, value, reason }, i) => {
     if (i % 2 === 1) expect(reason).toMatchObject({ name: 'AbortError', code: 'ABORTED' });
-    else expect([status, [...value.output.data]]).toEqual(['fulfilled', [i]]);
+    else {
+      expect(status).toBe('fulfilled');
+      expectClose(value.output, [i], tolerance);
+    }
   });
   expectSame(engine.attentionSync(x, x, x).output, engine.attentionSync(x, x, x).output);
 });
@@ -110,8 +113,8 @@ test('tensors stay on the device, are taken wherever tensors are, and are counte
   const tokens = randomTensor([5, 8], 6);
   const onGpuTokens = await engine.upload(tokens);
   const kept = await layer.forward(onGpuTokens, undefined, undefined, { resident: true });
-  expectClose(await kept.output.download(), layer.forwardSync(tokens).output, tolerance);
   expect(engine.lastCall).toMatchObject({ side: 'wasm', reason: 'rope runs on the CPU' });
+  expectClose(await kept.output.download(), layer.forwardSync(tokens).output, tolerance);
   // Disposed of while a call uses it: the call is right all the same.
   const running = engine.attention(onGpu, x, x);
   onGpu.dispose();
@@ -142,15 +145,22 @@ test("a caller's buffer is read in place and never destroyed", async () => {
 });
 
 test('D4: more workgroups than one dimension takes', async () => {
-  const H = 65537;
-  const one = { data: new Float32Array(H).fill(1), shape: [1, H, 1, 1] };
-  const v = { data: Float32Array.from({ length: H }, (_, h) => h % 7), shape: [1, H, 1, 1] };
-  const { output } = await engine.attention(one, one, v);
-  expectSame(output, v.data);
-  const L = 70000;
-  const zeros = (n) => ({ data: new Float32Array(n), shape: [n, 1] });
-  const mean = await engine.attention(zeros(L), zeros(2), { data: [2, 4], shape: [2, 1] });
-  expect(mean.output.data.every((y) => y === 3)).toBe(true);
+  // SwiftShader needs minutes for 65,537 of them, so the limit is lowered; the plan's own test knows the real one.
+  const { limits } = hooked.device;
+  withLimits(hooked.device, { maxComputeWorkgroupsPerDimension: 15 });
+  try {
+    const narrow = await open({ backend: 'webgpu' });
+    for (const H of [14, 15, 16, 17, 211]) {
+      const one = { data: new Float32Array(H).fill(1), shape: [1, H, 1, 1] };
+      const v = { data: Float32Array.from({ length: H }, (_, h) => h % 7), shape: [1, H, 1, 1] };
+      expectSame((await narrow.attention(one, one, v)).output, v.data);
+    }
+    const zeros = (n) => ({ data: new Float32Array(n), shape: [n, 1] });
+    const mean = await narrow.attention(zeros(1000), zeros(2), { data: [2, 4], shape: [2, 1] });
+    expect(mean.output.data.every((y) => y === 3)).toBe(true);
+  } finally {
+    Object.defineProperty(hooked.device, 'limits', { configurable: true, value: limits });
+  }
 });
 
 test('D3: arrays above the limits: the CPU in auto, a RangeError that names the limit else', async () => {
@@ -159,7 +169,7 @@ test('D3: arrays above the limits: the CPU in auto, a RangeError that names the 
   try {
     const auto = await open({ gpuCost: alwaysGpu });
     const small = await open({ backend: 'webgpu' });
-    const k = { data: new Float32Array(16385).fill(0), shape: [16385, 1] };
+    const k = { data: new Float32Array(16385), shape: [16385, 1] };
     const v = { data: new Float32Array(16385).fill(1), shape: [16385, 1] };
     const q = { data: [1], shape: [1, 1] };
     expect([...(await auto.attention(q, k, v)).output.data]).toEqual([1]);

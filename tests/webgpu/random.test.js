@@ -60,7 +60,7 @@ function randomCase(seed) {
     ...chance(0.2, () => ({ alibiSlopes: randomTensor([H], seed).data })),
     ...chance(0.2, () => ({ sinks: randomTensor([H], seed + 1).data })),
     ...chance(0.2, () => ({ dropout: { rate: pick(0.1, 0.5, 1), seed } })),
-    ...chance(0.3, () => ({ returnWeights: pick(true, { heads: [H - 1, 0] }) })),
+    ...chance(0.3, () => ({ returnWeights: pick(true, { heads: H > 1 ? [H - 1, 0] : [0] }) })),
     ...chance(0.3, () => ({ returnScores: pick('raw', 'softcapped', 'masked') })),
     ...chance(0.5, () => ({ returnLogSumExp: true })),
   };
