@@ -37,7 +37,7 @@ export default tseslint.config(
     languageOptions: { globals: { ...globals.node, ...globals['shared-node-browser'] } },
   },
   {
-    files: ['tests/{js,browser,bundlers}/**/*.js'],
+    files: ['tests/{js,webgpu,browser,bundlers}/**/*.js'],
     languageOptions: { globals: { ...globals.jest, ...globals.browser } },
   },
   {

@@ -15,5 +15,18 @@ const project = (name) => ({
 export default {
   // Generous: a build of a bundle or a browser's start on two busy cores. A test that hangs still fails.
   testTimeout: 120_000,
-  projects: [project('js'), project('browser'), project('bundlers')],
+  projects: [
+    project('js'),
+    project('browser'),
+    project('bundlers'),
+    {
+      ...project('webgpu'),
+      setupFiles: ['<rootDir>/tests/webgpu/support/setup.js'],
+      // With them the attention and layer tests of 'js', over the GPU.
+      testMatch: [
+        '<rootDir>/tests/webgpu/**/*.test.js',
+        '<rootDir>/tests/js/{faults-a-*,fixtures-attention,torch,keras}.test.js',
+      ],
+    },
+  ],
 };

@@ -1,5 +1,5 @@
 // Scripts: `npm test` installs, builds and runs every test, prints each runner's own summary and, last, the sum. Parts
-// named as arguments (native, tsan, serial, wasm, js, browser, bundlers) run alone.
+// named as arguments (native, tsan, serial, wasm, js, webgpu, browser, bundlers) run alone.
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename } from 'node:path';
 
@@ -14,6 +14,7 @@ import { run } from './lib/run.mjs';
 import { filesBelow } from './lib/stamps.mjs';
 import { add, closingLine, ctestCases, isGreen, jestCases, nothing } from './lib/summary.mjs';
 import { toolchain } from './lib/toolchain.mjs';
+import { vulkan } from './lib/vulkan.mjs';
 
 const testPrograms = (pattern) =>
   filesBelow(at('tests/cpp'))
@@ -96,6 +97,12 @@ const parts = {
   serial: () => cpp('native-serial'),
   wasm: async () => add(await cpp('wasm-simd'), await cpp('wasm-relaxed')),
   js,
+  // The GPU backend, on Chromium's SwiftShader where there is no GPU; the attention tests of js once more, over it.
+  webgpu: async () => {
+    await buildPackage();
+    await installPackages('tests/webgpu');
+    return jest('webgpu', { env: await vulkan() });
+  },
   browser: async () => {
     await buildPackage();
     return jest('browser', { env: await browsers() });

@@ -24,33 +24,41 @@ if (!hasRelaxed) {
 const product = (...lists) =>
   lists.reduce((rows, list) => rows.flatMap((row) => list.map((item) => [...row, item])), [[]]);
 
-/** `{ name, variant, threads }` for every engine that this runtime can have. */
-export const engineConfigurations = product(variants, [1, 2, 4]).map(([variant, threads]) => ({
-  name: `${variant}, ${threads} thread${threads > 1 ? 's' : ''}`,
-  variant,
-  threads,
-}));
+// The project 'webgpu' runs these same bodies with the GPU in the core's place (tests/webgpu/support/setup.js).
+const onGpu = process.env.HEADWISE_BACKEND === 'webgpu';
+
+/** `{ name, backend, variant, threads }` for every engine that this runtime can have. */
+export const engineConfigurations = onGpu
+  ? [{ name: 'webgpu', backend: 'webgpu', variant: 'simd', threads: 1 }]
+  : product(variants, [1, 2, 4]).map(([variant, threads]) => ({
+      name: `${variant}, ${threads} thread${threads > 1 ? 's' : ''}`,
+      backend: 'wasm',
+      variant,
+      threads,
+    }));
 
 /** The same, times with and without returned weights, times sync and async. */
-export const callConfigurations = product(engineConfigurations, [false, true], [false, true]).map(
-  ([engine, withWeights, sync]) => ({
-    ...engine,
-    name: `${engine.name}, ${withWeights ? 'weights' : 'no weights'}, ${sync ? 'sync' : 'async'}`,
-    withWeights,
-    sync,
-  }),
-);
+export const callConfigurations = product(
+  engineConfigurations,
+  [false, true],
+  onGpu ? [false] : [false, true],
+).map(([engine, withWeights, sync]) => ({
+  ...engine,
+  name: `${engine.name}, ${withWeights ? 'weights' : 'no weights'}, ${sync ? 'sync' : 'async'}`,
+  withWeights,
+  sync,
+}));
 
 const engines = new Map();
 
 /** The engine of a configuration, one for the whole test file; what was asked for must be what one gets. */
-export async function engineOf({ variant, threads }) {
+export async function engineOf({ backend, variant, threads }) {
   const key = `${variant} ${threads}`;
   if (!engines.has(key)) {
-    engines.set(key, createEngine({ backend: 'wasm', variant, threads }));
+    engines.set(key, createEngine({ backend, variant, threads }));
   }
   const engine = await engines.get(key);
-  expect(engine.info).toMatchObject({ backend: 'wasm', variant, threads });
+  expect(engine.info).toMatchObject({ backend, variant, threads });
   return engine;
 }
 

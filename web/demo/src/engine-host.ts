@@ -15,6 +15,22 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+export const BACKENDS = ['auto', 'wasm', 'webgpu'] as const;
+export type Backend = (typeof BACKENDS)[number];
+
+/** Starts another engine in the first one's place. When that cannot be had, the first stays and the reason is returned. */
+export async function switchBackend(backend: Backend): Promise<string | undefined> {
+  const before = engineState.get();
+  try {
+    const engine = await createEngine({ backend });
+    engineState.set({ kind: 'ready', engine });
+  } catch (error) {
+    return reasonOf(error);
+  }
+  if (before.kind === 'ready') before.engine.dispose();
+  return undefined;
+}
+
 export async function startEngine(): Promise<void> {
   engineState.set({ kind: 'starting' });
   try {

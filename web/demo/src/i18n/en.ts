@@ -222,6 +222,15 @@ export const en = {
     inUse: 'In use',
     peak: 'Highest so far',
     cores: 'Cores of this machine',
+    gpuMemory: 'GPU memory',
+    lastCall: 'Last call ran on',
+    choose: 'Compute with',
+    choices: {
+      auto: 'what is faster',
+      wasm: 'WebAssembly',
+      webgpu: 'the GPU',
+    } as Record<string, string>,
+    cannotChoose: (reason: string) => `Not possible here: ${reason}`,
     timesTitle: 'Time of each step',
     timesNote:
       'Milliseconds of the last walk-through, the way to the worker and back included. On matrices this small, that way is most of it.',
@@ -253,6 +262,21 @@ export const en = {
       output: 'output layer',
       layer: 'the layer in one call',
     } as Record<string, string>,
+  },
+
+  crossover: {
+    title: 'From which size on is the GPU faster?',
+    text: 'Attention of 8 heads with 64 numbers each, as many queries as keys, on your machine, by both sides: the time from call to result, data’s way to the GPU and back included.',
+    start: 'Measure',
+    running: (length: number) => `Measuring ${number(length)} …`,
+    noGpu: (reason: string) => `No comparison here: ${reason}`,
+    from: (length: number, gpu: string) =>
+      `The GPU (${gpu}) is faster from ${number(length)} queries and keys on.`,
+    never: (gpu: string) => `The GPU (${gpu}) is never faster up to the largest size measured.`,
+    axis: 'queries and keys',
+    plotLabel:
+      'Milliseconds of a call against the number of queries and keys, for both sides; the table below has the numbers.',
+    sides: { wasm: 'WebAssembly', webgpu: 'GPU' },
   },
 
   map: {

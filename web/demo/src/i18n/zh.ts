@@ -221,6 +221,15 @@ export const zh: Strings = {
     inUse: '使用中',
     peak: '最高曾达',
     cores: '本机核心数',
+    gpuMemory: 'GPU 内存',
+    lastCall: '最近一次调用运行于',
+    choose: '用什么计算',
+    choices: {
+      auto: '哪个快用哪个',
+      wasm: 'WebAssembly',
+      webgpu: 'GPU',
+    },
+    cannotChoose: (reason) => `此处不可用：${reason}`,
     timesTitle: '每一步的用时',
     timesNote: '最近一次逐步演示的毫秒数，包括往返 Worker 的路程。矩阵这么小，时间大多花在路上。',
     step: '步骤',
@@ -249,6 +258,19 @@ export const zh: Strings = {
       output: '输出层',
       layer: '整层一次调用',
     },
+  },
+
+  crossover: {
+    title: '多大时 GPU 更快？',
+    text: '8 个头、每个 64 维、查询和键一样多的注意力，在您的机器上由两边各算一遍：从调用到结果的时间，包括数据往返 GPU 的路程。',
+    start: '测量',
+    running: (length) => `正在测量 ${number(length)} …`,
+    noGpu: (reason) => `此处无法比较：${reason}`,
+    from: (length, gpu) => `查询和键达到 ${number(length)} 个起，GPU（${gpu}）更快。`,
+    never: (gpu) => `在测过的大小之内，GPU（${gpu}）始终不更快。`,
+    axis: '查询和键的个数',
+    plotLabel: '两边一次调用的毫秒数随查询和键个数的变化；数字见下表。',
+    sides: { wasm: 'WebAssembly', webgpu: 'GPU' },
   },
 
   map: {

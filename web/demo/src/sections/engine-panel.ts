@@ -1,8 +1,16 @@
 // Demo, section: engine.info, engine.memory(), the time of each step, and a heavy run beside which the page stays alive.
-import { h } from '../dom.ts';
+import { freshId, h } from '../dom.ts';
 import { language, say, t } from '../i18n/index.ts';
-import { engineState, walkTimings, withEngine } from '../engine-host.ts';
+import {
+  BACKENDS,
+  engineState,
+  switchBackend,
+  walkTimings,
+  withEngine,
+  type Backend,
+} from '../engine-host.ts';
 import { createSignal } from '../signal.ts';
+import { crossoverArticle } from './crossover.ts';
 import { sectionFrame } from './frame.ts';
 import { stressArticle } from './stress.ts';
 
@@ -22,7 +30,7 @@ function facts(): HTMLElement {
       list.replaceChildren();
       return;
     }
-    const { info } = state.engine;
+    const { info, lastCall } = state.engine;
     const entry = (name: string, value: string, reason?: string) => [
       h('dt', {}, name),
       h('dd', {}, value, reason ? h('span.reason', {}, reason) : null),
@@ -35,12 +43,14 @@ function facts(): HTMLElement {
       ...entry(s.threads, String(info.threads), info.threadsReason),
       ...entry(s.isolated, self.crossOriginIsolated ? s.yes : s.no),
       ...entry(s.cores, String(navigator.hardwareConcurrency)),
-      ...entry(s.gpu, info.gpu ? s.yes : s.none, info.gpuReason),
+      ...entry(s.gpu, info.gpu ? info.gpu.description : s.none, info.gpuReason),
+      ...(lastCall ? entry(s.lastCall, lastCall.side, lastCall.reason) : []),
       ...(now
         ? [
             ...entry(s.heap, bytesText(now.heapBytes)),
             ...entry(s.inUse, bytesText(now.inUseBytes)),
             ...entry(s.peak, bytesText(now.peakBytes)),
+            ...(info.gpu ? entry(s.gpuMemory, bytesText(now.gpuBytes)) : []),
           ]
         : []),
     );
@@ -56,6 +66,36 @@ function facts(): HTMLElement {
   withEngine(measure);
   walkTimings.watch(() => void measure());
   return list;
+}
+
+/** Which side computes: the reader's choice. */
+function backendSwitch(): HTMLElement {
+  const id = freshId('backend');
+  const select = h('select', { id });
+  const reason = h('p.reason', { role: 'status' });
+  const options = BACKENDS.map((backend) => h('option', { value: backend }));
+  select.append(...options);
+  language.watch(() => {
+    for (const option of options) option.textContent = t().engine.choices[option.value];
+  });
+  let chosen: Backend = 'auto';
+  select.addEventListener('change', () => {
+    select.disabled = true;
+    reason.textContent = '';
+    void switchBackend(select.value as Backend).then((why) => {
+      if (why === undefined) chosen = select.value as Backend;
+      else reason.textContent = t().engine.cannotChoose(why);
+      select.value = chosen;
+      select.disabled = false;
+    });
+  });
+  return h(
+    'div.backend-switch',
+    {},
+    say(h('label', { for: id }), (s) => s.engine.choose),
+    select,
+    reason,
+  );
 }
 
 /** The columns of the table: a sentence's own steps stand above its self-attention's. */
@@ -111,13 +151,14 @@ export function engineSection(): HTMLElement {
     h(
       'div.engine-grid',
       {},
-      h('div', {}, facts(), stressArticle()),
+      h('div', {}, facts(), backendSwitch(), stressArticle()),
       h(
         'article.times-article',
         {},
         say(h('h3'), (s) => s.engine.timesTitle),
         say(h('p'), (s) => s.engine.timesNote),
         times(),
+        crossoverArticle(),
       ),
     ),
   );

@@ -35,14 +35,10 @@ export function attentionText(tile: Tile, vectors: 1 | 2): string {
   const laneVectors = tileKeys / 4 / lanes;
   const each = (make: (r: number, c: number) => string): string =>
     rows.flatMap((r) => columns.map((c) => make(r, c))).join('\n          ');
-  const multiply = (guard: (r: number, n: string) => string): string =>
-    ['x', 'y', 'z', 'w']
-      .map(
-        (n, key) => /* wgsl */ `
-          ${columns.map((c) => `let v${key}${c} = stage[(g * 4u + ${key}u) * ${keyVectors}u + ${c * threadsX}u + tx];`).join(' ')}
-          ${each((r, c) => `${guard(r, n)}a${r}${c} += p${r}.${n} * v${key}${c}; }`)}`,
-      )
-      .join('');
+  const values = (key: string): string =>
+    columns
+      .map((c) => `let v${c} = stage[(g * 4u + ${key}) * ${keyVectors}u + ${c * threadsX}u + tx];`)
+      .join(' ');
   return /* wgsl */ `
 ${paramsText()}
 @group(0) @binding(0) var<uniform> params: Params;
@@ -187,15 +183,21 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
         stage[e] = value;
       }
       workgroupBarrier();
-      if (atomicLoad(&unsafe_values) == 0u) {
-        for (var g = 0u; g < ${valueKeys / 4}u; g++) {
-          ${rows.map((r) => `let p${r} = weights[(ty * ${threadRows}u + ${r}u) * STRIDE + v0 / 4u + g];`).join('\n          ')}
-          ${multiply(() => '{ ')}
-        }
-      } else {
-        for (var g = 0u; g < ${valueKeys / 4}u; g++) {
-          ${rows.map((r) => `let p${r} = weights[(ty * ${threadRows}u + ${r}u) * STRIDE + v0 / 4u + g];`).join('\n          ')}
-          ${multiply((r, n) => `if ((bitcast<u32>(p${r}.${n}) << 1u) != 0u) { `)}
+      let is_safe = atomicLoad(&unsafe_values) == 0u;
+      for (var g = 0u; g < ${valueKeys / 4}u; g++) {
+        ${rows.map((r) => `let p${r} = weights[(ty * ${threadRows}u + ${r}u) * STRIDE + v0 / 4u + g];`).join('\n        ')}
+        if (is_safe) {
+          ${['x', 'y', 'z', 'w']
+            .map(
+              (n, key) =>
+                `{ ${values(`${key}u`)} ${each((r, c) => `a${r}${c} += p${r}.${n} * v${c};`)} }`,
+            )
+            .join('\n          ')}
+        } else {
+          for (var key = 0u; key < 4u; key++) {
+            ${values('key')}
+            ${each((r, c) => `if ((bitcast<u32>(p${r}[key]) << 1u) != 0u) { a${r}${c} += p${r}[key] * v${c}; }`)}
+          }
         }
       }
     }
