@@ -28,4 +28,8 @@ inline constexpr double kFiniteDifferenceTolerance = 1e-4;
 // Ten steps of an optimizer in float32 beside double: parameters near 1 are rounded ten times, moments too.
 inline constexpr double kOptimizerTolerance = 5e-6;
 
+// Differences of a whole model's loss over a step of 1/256: its float32 logits, a handful of units in the last place off, over
+// the step, and the rest of a series through several norms.
+inline constexpr double kTransformerGradientTolerance = 1e-3;
+
 }  // namespace headwise::testing
