@@ -34,4 +34,8 @@ inline constexpr double kHalfCacheTolerance = 2e-3;
 // The same with int8 cells, each off by at most 1/254.
 inline constexpr double kInt8CacheTolerance = 2e-2;
 
+// Differences of a whole model's loss over a step of 1/256: its float32 logits, a handful of units in the last place off, over
+// the step, and the rest of a series through several norms.
+inline constexpr double kTransformerGradientTolerance = 1e-3;
+
 }  // namespace headwise::testing

@@ -18,6 +18,8 @@ import {
 } from './results.js';
 import type { GpuInfo, LastCall, Router } from './router.js';
 import { Tensor, type TensorLike } from './tensor.js';
+import { readTransformerConfig, type TransformerConfig } from './transformer/config.js';
+import { Transformer } from './transformer/transformer.js';
 import { readAttentionBackward } from './validation/attention-backward.js';
 import { readAttention, type AttentionOptions, type CheckedCall } from './validation/attention.js';
 import type { FloatsLike, IntegersLike } from './validation/attention-options.js';
@@ -272,6 +274,22 @@ export class Engine {
         nextCache: () => this.#nextCache++,
       },
       readCacheConfig(config),
+    );
+  }
+
+  /**
+   * A Transformer that can be trained here: encoder-decoder, decoder or encoder. Start values are Glorot-uniform.
+   *
+   * @throws as {@link Engine.multiHeadAttention}.
+   */
+  transformer(config: TransformerConfig): Transformer {
+    const host = this.#alive();
+    return new Transformer(
+      host,
+      this.#nextLayer++,
+      readTransformerConfig(config),
+      this.info.offMainThread,
+      () => this.#alive(),
     );
   }
 

@@ -196,11 +196,50 @@ export interface CacheStepRequest extends AttentionSettings {
   outStrides?: Strides;
 }
 
+/** A resolved configuration of a Transformer: the core's TransformerConfig by its fields' names. */
+export type TransformerFields = Record<string, number>;
+
+/** What a Transformer reads; arrays of [B, length], row by row. */
+export interface TransformerBatch {
+  batch: number;
+  sourceLength: number;
+  targetLength: number;
+  source?: Int32Array;
+  sourceVectors?: Float32Array;
+  sourceMask?: Uint8Array;
+  target?: Int32Array;
+  labels?: Int32Array;
+}
+
+export interface TransformerForwardRequest extends TransformerBatch {
+  op: 'transformerForward';
+  model: number;
+  logits: number;
+  /** Floats of all weights of attention, 0: none wanted. */
+  weights: number;
+}
+
+export interface TransformerStepRequest extends TransformerBatch {
+  op: 'transformerStep';
+  model: number;
+  /** The core's TransformerStepArgs by its fields' names. */
+  settings: Record<string, number>;
+}
+
+/** A model's tensors by name. */
+export interface NamedArray {
+  name: string;
+  shape: number[];
+  data: Float32Array;
+}
+
 /** A computation: it may be long, runs in slices and can be aborted. */
 export type ComputeRequest =
   | AttentionRequest
   | AttentionBackwardRequest
   | LayerForwardRequest
+  | TransformerForwardRequest
+  | TransformerStepRequest
   | LinearRequest
   | EmbeddingRequest
   | PositionalEncodingRequest
@@ -213,7 +252,11 @@ export type LayerRequest =
   | { op: 'createLayer'; layer: number; config: LayerConfig }
   | { op: 'destroyLayer'; layer: number }
   | { op: 'setParameters'; layer: number; parameters: ParameterArrays }
-  | { op: 'getParameters'; layer: number };
+  | { op: 'getParameters'; layer: number }
+  | { op: 'createTransformer'; model: number; fields: TransformerFields; moments: number }
+  | { op: 'destroyTransformer'; model: number }
+  | { op: 'setTensors'; model: number; tensors: NamedArray[] }
+  | { op: 'getTensors'; model: number; moments: boolean };
 
 /** Short business with a cache. `cache` is a number that the caller chooses. */
 export type CacheRequest =
@@ -230,6 +273,10 @@ const shortOps = new Set<string>([
   'destroyLayer',
   'setParameters',
   'getParameters',
+  'createTransformer',
+  'destroyTransformer',
+  'setTensors',
+  'getTensors',
   'createCache',
   'forkCache',
   'trimCache',
@@ -256,6 +303,7 @@ export interface Response {
   parameters?: ParameterArrays;
   /** A cache's, after the call. */
   lengths?: Int32Array;
+  tensors?: NamedArray[];
 }
 
 /** Every buffer that a request or response holds, each once, for copying and transferring. */

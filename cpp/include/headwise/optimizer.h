@@ -36,6 +36,7 @@ struct OptimizerStepArgs {
   const float* gradients = nullptr;  // [count]
   float* first = nullptr;            // [count] b, or m; zeros before the first step; null for SGD without momentum
   float* second = nullptr;           // [count] v; null for SGD
+  const bool* skip = nullptr;        // null, or read when the phase runs: true changes nothing
 };
 
 // One phase; `args` outlives the job. kInvalidValue for a step below 1 and for rates that are no numbers.

@@ -47,6 +47,7 @@ void StepAdam(const OptimizerStepArgs& args, ElementRange range) {
 
 void Step(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const OptimizerStepArgs*>(context);
+  if (args.skip != nullptr && *args.skip) return;
   const ElementRange range = ElementsOfBlock(index, args.count);
   if (args.config.kind == OptimizerKind::kSgd) return StepSgd(args, range);
   StepAdam(args, range);

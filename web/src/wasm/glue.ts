@@ -73,6 +73,15 @@ export interface Bindings {
   /** The address of the lengths. */
   cacheLengths(cache: number): number;
   trimCache(cache: number, lengths: number): number;
+  createTransformer(config: number, moments: number): number;
+  destroyTransformer(model: number): void;
+  transformerTensors(
+    model: number,
+  ): { name: string; shape: number[]; address: number; moment: boolean }[];
+  transformerForward(args: number): number;
+  beginTransformerForward(args: number): number;
+  transformerStep(args: number): number;
+  beginTransformerStep(args: number): number;
   /** The ceilings, for the benchmark: cpp/include/headwise/probe.h. Operations done; a status. */
   probeMultiplyAdd(tasks: number): number;
   probeRead(data: number, count: number): number;

@@ -11,6 +11,7 @@ import type {
   Response,
   RotaryRequest,
   Strides,
+  TransformerBatch,
 } from '../request.js';
 import type { Layout } from './glue.js';
 import { Struct } from './struct.js';
@@ -24,7 +25,7 @@ export interface Input {
 /** An array of floats that comes out, and the field that is to point at its place. */
 export interface Output {
   field: string;
-  result: Exclude<keyof Response, 'parameters' | 'lengths'>;
+  result: Exclude<keyof Response, 'parameters' | 'lengths' | 'tensors'>;
   length: number;
 }
 
@@ -50,6 +51,8 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
       'call.attention',
       'AttentionArgs',
     ),
+    transformerForward: new Struct(layout, 'TransformerForwardArgs'),
+    transformerStep: new Struct(layout, 'TransformerStepArgs'),
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
@@ -100,6 +103,22 @@ export function planOf(
         ],
       };
     }
+    case 'transformerForward': {
+      struct.set('model', layerOf(request.model));
+      const plan = planBatch(request, struct);
+      plan.outputs.push({ field: 'logits', result: 'output', length: request.logits });
+      if (request.weights > 0) {
+        plan.outputs.push({ field: 'weights', result: 'weights', length: request.weights });
+      }
+      return plan;
+    }
+    case 'transformerStep': {
+      struct.set('model', layerOf(request.model));
+      for (const [field, value] of Object.entries(request.settings)) struct.set(field, value);
+      const plan = planBatch(request, struct);
+      plan.outputs.push({ field: 'result', result: 'output', length: stepResults });
+      return plan;
+    }
     case 'linear': {
       const { rows, out, x, kernel, bias } = request;
       struct.set('rows', rows);
@@ -132,6 +151,26 @@ export function planOf(
       return { inputs: [], outputs: [{ field: 'y', result: 'output', length: length * width }] };
     }
   }
+}
+
+// Loss, counted and correct rows, norm of the gradients, whether they were applied.
+const stepResults = 5;
+
+function planBatch(request: TransformerBatch, struct: Struct): Plan {
+  struct.set('batch.batch', request.batch);
+  struct.set('batch.source_length', request.sourceLength);
+  struct.set('batch.target_length', request.targetLength);
+  struct.set('batch.ignored_label', -1);
+  const inputs: Input[] = [];
+  const give = (field: string, array: Input['array'] | undefined): void => {
+    if (array !== undefined) inputs.push({ field, array });
+  };
+  give('batch.source', request.source);
+  give('batch.source_vectors', request.sourceVectors);
+  give('batch.source_mask', request.sourceMask);
+  give('batch.target', request.target);
+  give('batch.labels', request.labels);
+  return { inputs, outputs: [] };
 }
 
 function planSettings(request: AttentionSettings, struct: Struct): Plan {
