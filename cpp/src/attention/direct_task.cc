@@ -12,8 +12,9 @@
 namespace headwise {
 namespace {
 
-// Keys that are widened at a time: 16 KiB at a size of 128 stay in the first-level cache until they have been used.
-constexpr std::int32_t kWidenedKeys = 32;
+// Keys that are taken at a time where several rows share them, or where they are widened first: 16 KiB at a size of 128 stay
+// in the first-level cache until they have been used.
+constexpr std::int32_t kKeysAtATime = 32;
 
 // A partial state of one row in call.partials: maximum, sum, accumulators.
 std::int64_t PartialSize(const AttentionPlan& plan) { return std::int64_t{plan.padded_dim} + 2; }
@@ -106,8 +107,10 @@ class DirectRun {
     }
   }
 
-  // Floats are read where they lie, all at once.
-  std::int32_t Step(std::int32_t keys) const { return plan_.wide_dim == 0 ? keys : kWidenedKeys; }
+  // Floats that one row reads are taken all at once.
+  std::int32_t Step(std::int32_t keys) const {
+    return plan_.wide_dim == 0 && plan_.block_rows == 1 ? keys : kKeysAtATime;
+  }
 
   void PartOfProducts(FloatRows k, std::int32_t at, std::int32_t count) {
     const AttentionArgs& args = call_.args;

@@ -3,7 +3,8 @@
 //
 // Contract: rows of K and V are contiguous (`head_dim`, `value_dim` floats), `stride` apart; nothing outside is read.
 // Scores(...) writes `count` scores a row. A score is summed in kLanes partial sums over d, then the tail, in an order
-// that depends on head_dim alone.
+// that depends on head_dim alone. Rows share the loads of keys and values: with four rows to a key, as grouped heads have
+// them, it is instructions and not memory that such a step takes.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,18 @@ struct DirectTile {
                      int head_dim, float* s, std::ptrdiff_t lds) {
     int j = 0;
     for (; j + kKeys <= count; j += kKeys) {
-      for (int r = 0; r < rows; ++r) Dots<kKeys>(q + r * ldq, k + j * stride, stride, head_dim, s + r * lds + j);
+      int r = 0;
+      for (; r + 4 <= rows; r += 4) {
+        for (int i = 0; i < kKeys; i += 2) {
+          RowDots<4, 2>(q + r * ldq, ldq, k + (j + i) * stride, stride, head_dim, s + r * lds + j + i, lds);
+        }
+      }
+      for (; r + 2 <= rows; r += 2) {
+        for (int i = 0; i < kKeys; i += 4) {
+          RowDots<2, 4>(q + r * ldq, ldq, k + (j + i) * stride, stride, head_dim, s + r * lds + j + i, lds);
+        }
+      }
+      for (; r < rows; ++r) Dots<kKeys>(q + r * ldq, k + j * stride, stride, head_dim, s + r * lds + j);
     }
     for (; j < count; ++j) {
       for (int r = 0; r < rows; ++r) Dots<1>(q + r * ldq, k + j * stride, stride, head_dim, s + r * lds + j);
@@ -63,7 +75,25 @@ struct DirectTile {
   static void Values(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
                      std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
                      std::ptrdiff_t ld_acc) {
-    for (int r = 0; r < rows; ++r) {
+    int first = 0;
+    if (visible == nullptr) {
+      const int whole = value_dim / simd::kLanes * simd::kLanes;
+      for (; first + 4 <= rows; first += 4) {
+        int c = 0;
+        for (; c + 2 * simd::kLanes <= whole; c += 2 * simd::kLanes) {
+          RowColumns<4, 2>(p + first * ldp, ldp, v + c, stride, count, rescale + first, acc + first * ld_acc + c,
+                           ld_acc);
+        }
+        for (; c < whole; c += simd::kLanes) {
+          RowColumns<4, 1>(p + first * ldp, ldp, v + c, stride, count, rescale + first, acc + first * ld_acc + c,
+                           ld_acc);
+        }
+        for (int r = first; r < first + 4; ++r) {
+          TailColumns(p + r * ldp, nullptr, v, stride, count, whole, value_dim, rescale[r], acc + r * ld_acc);
+        }
+      }
+    }
+    for (int r = first; r < rows; ++r) {
       const float* weights = p + r * ldp;
       const std::uint8_t* seen = visible == nullptr ? nullptr : visible + r * ldp;
       float* to = acc + r * ld_acc;
@@ -74,17 +104,83 @@ struct DirectTile {
       for (; c + simd::kLanes <= value_dim; c += simd::kLanes) {
         Columns<1>(weights, seen, v + c, stride, count, rescale[r], to + c);
       }
-      for (; c < value_dim; ++c) {
-        float sum = 0.0F;
-        for (int j = 0; j < count; ++j) {
-          if (seen == nullptr || seen[j] != 0) sum += weights[j] * v[j * stride + c];
-        }
-        to[c] = to[c] * rescale[r] + sum;
-      }
+      TailColumns(weights, seen, v, stride, count, c, value_dim, rescale[r], to);
     }
   }
 
  private:
+  // kRows x kCount scores. Two vectors a turn, so that half of the loads have their place written into them.
+  template <int kRows, int kCount>
+  static inline void RowDots(const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int head_dim,
+                             float* s, std::ptrdiff_t lds) {
+    V sum[kRows][kCount];
+    const float* query[kRows];
+    const float* key[kCount];
+    for (int r = 0; r < kRows; ++r) {
+      query[r] = q + r * ldq;
+      for (V& x : sum[r]) x = simd::Splat(0.0F);
+    }
+    for (int j = 0; j < kCount; ++j) key[j] = k + j * stride;
+    const auto turn = [&](int d) {
+      V x[kCount];
+      for (int j = 0; j < kCount; ++j) x[j] = simd::Load(key[j] + d);
+      for (int r = 0; r < kRows; ++r) {
+        const V y = simd::Load(query[r] + d);
+        for (int j = 0; j < kCount; ++j) sum[r][j] = simd::MulAdd(y, x[j], sum[r][j]);
+      }
+    };
+    int d = 0;
+    for (; d + 2 * simd::kLanes <= head_dim; d += 2 * simd::kLanes) {
+      turn(d);
+      turn(d + simd::kLanes);
+    }
+    for (; d + simd::kLanes <= head_dim; d += simd::kLanes) turn(d);
+    for (int r = 0; r < kRows; ++r) {
+      for (int j = 0; j < kCount; ++j) {
+        float total = simd::Sum(sum[r][j]);
+        for (int tail = d; tail < head_dim; ++tail) total += query[r][tail] * key[j][tail];
+        s[r * lds + j] = total;
+      }
+    }
+  }
+
+  // kRows x kVectors accumulators, every key used.
+  template <int kRows, int kVectors>
+  static inline void RowColumns(const float* weights, std::ptrdiff_t ldp, const float* v, std::ptrdiff_t stride,
+                                int count, const float* rescale, float* to, std::ptrdiff_t ld_to) {
+    V sum[kRows][kVectors];
+    for (auto& row : sum) {
+      for (V& x : row) x = simd::Splat(0.0F);
+    }
+    for (int j = 0; j < count; ++j, v += stride) {
+      V x[kVectors];
+      for (int i = 0; i < kVectors; ++i) x[i] = simd::Load(v + i * simd::kLanes);
+      for (int r = 0; r < kRows; ++r) {
+        const V weight = simd::Splat(weights[r * ldp + j]);
+        for (int i = 0; i < kVectors; ++i) sum[r][i] = simd::MulAdd(weight, x[i], sum[r][i]);
+      }
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const V factor = simd::Splat(rescale[r]);
+      for (int i = 0; i < kVectors; ++i) {
+        float* at = to + r * ld_to + i * simd::kLanes;
+        simd::Store(at, simd::MulAdd(simd::Load(at), factor, sum[r][i]));
+      }
+    }
+  }
+
+  // The columns from c on, which fill no vector.
+  static inline void TailColumns(const float* weights, const std::uint8_t* seen, const float* v, std::ptrdiff_t stride,
+                                 int count, int c, int value_dim, float rescale, float* to) {
+    for (; c < value_dim; ++c) {
+      float sum = 0.0F;
+      for (int j = 0; j < count; ++j) {
+        if (seen == nullptr || seen[j] != 0) sum += weights[j] * v[j * stride + c];
+      }
+      to[c] = to[c] * rescale + sum;
+    }
+  }
+
   template <int kCount>
   static inline void Dots(const float* q, const float* k, std::ptrdiff_t stride, int head_dim, float* s) {
     V sum[kCount];

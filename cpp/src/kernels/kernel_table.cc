@@ -1,6 +1,8 @@
 // Kernel table: fills the table from the kernels, and holds the constants that they read from memory.
 #include "kernels/kernel_table.h"
 
+#include <limits>
+
 #include "kernels/additive_tile.h"
 #include "kernels/cells.h"
 #include "kernels/direct_tile.h"
@@ -26,6 +28,14 @@ Exp2Constants exp2_constants = {
      0.0013398875016719103F, 0.00015353361959569156F},
 };
 const Exp2Constants& kExp2Constants = exp2_constants;
+
+HalfConstants half_constants = {
+    -0x1.ffcp-96F,  // the bits 0x8fffe000
+    0x1p112F,
+    65536.0F,
+    std::numeric_limits<float>::infinity(),
+};
+const HalfConstants& kHalfConstants = half_constants;
 
 TanhConstants tanh_constants = {
     2.88539008177792681472F,  // 2 log2(e)

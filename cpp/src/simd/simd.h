@@ -68,16 +68,21 @@ inline float HalfToFloat(std::uint16_t half) {
   return value;
 }
 
-// kLanes binary16 numbers. WebAssembly has no instruction for it.
-inline Vector LoadHalf(const std::uint16_t* p) {
+// What LoadHalf computes with, a number a vector.
+struct HalfVectors {
+  Vector mask;      // 0x8fffe000: sign and magnitude of a half that was extended with its sign and shifted by 13
+  Vector scale;     // 2^112, for the exponents' biases
+  Vector limit;     // 2^16: infinities and NaN come out there and above
+  Vector infinity;  // their exponent
+};
+
+// kLanes binary16 numbers, exactly. WebAssembly has no instruction for it.
+inline Vector LoadHalf(const std::uint16_t* p, [[maybe_unused]] const HalfVectors& with) {
 #if defined(__wasm_simd128__)
-  // Extended with its sign, a number has the sign in bit 31 after the shift.
-  const v128_t bits =
-      wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13), wasm_i32x4_splat(static_cast<int>(0x8fffe000U)));
-  const v128_t value = wasm_f32x4_mul(bits, wasm_f32x4_splat(0x1p112F));
-  const v128_t magnitude = wasm_v128_and(bits, wasm_i32x4_splat(0x7fffffff));
-  const v128_t special = wasm_i32x4_gt(magnitude, wasm_i32x4_splat(0x0f7fffff));
-  return Vector(wasm_v128_or(value, wasm_v128_and(special, wasm_i32x4_splat(0x7f800000))));
+  const v128_t bits = wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13), with.mask);
+  const v128_t value = wasm_f32x4_mul(bits, with.scale);
+  const v128_t special = wasm_f32x4_ge(wasm_f32x4_abs(value), with.limit);
+  return Vector(wasm_v128_or(value, wasm_v128_and(special, with.infinity)));
 #else
   alignas(64) float lanes[kLanes];
   for (int i = 0; i < kLanes; ++i) lanes[i] = HalfToFloat(p[i]);
