@@ -11,7 +11,8 @@ import {
   type AttentionResult,
   type ResidentAttentionResult,
 } from './results.js';
-import type { GpuInfo, LastCall, Router } from './router.js';
+import type { GpuInfo, LastCall } from './gpu-info.js';
+import type { Router } from './router.js';
 import { Tensor, type TensorLike } from './tensor.js';
 import { readAttention, type AttentionOptions, type CheckedCall } from './validation/attention.js';
 import type { FloatsLike, IntegersLike } from './validation/attention-options.js';

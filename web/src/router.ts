@@ -5,34 +5,10 @@ import { estimate, gpuWins, type CostModel } from './cost-model.js';
 import { disposed, HeadwiseError, invalidValue, unsupported, type CodedError } from './errors.js';
 import { residentOf, residentsIn, standIn, type Resident } from './resident.js';
 import { mapArrays, type ParameterArrays, type Request, type Response } from './request.js';
+import type { GpuInfo, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
 import type { Host, MemoryUsage } from './wasm/host.js';
 import type { ModuleInfo } from './wasm/loader.js';
-
-export type { CostModel } from './cost-model.js';
-
-/** `engine.info.gpu`. */
-export interface GpuInfo {
-  /** Vendor, architecture and name, as far as the platform tells. */
-  description: string;
-  /** A CPU that pretends to be a GPU; 'auto' does not use it. */
-  software: boolean;
-  /** Optional features of the device. The kernels use neither yet: all arithmetic is float32. */
-  f16: boolean;
-  subgroups: boolean;
-  /** Bytes of the largest array that it takes. */
-  maxArrayBytes: number;
-  /** What 'auto' decides by; null with backend 'webgpu', which decides nothing. */
-  cost: Readonly<CostModel> | null;
-}
-
-/** `engine.lastCall`: which side did the last call, why, and how long it took. */
-export interface LastCall {
-  op: string;
-  side: 'wasm' | 'webgpu';
-  reason: string;
-  milliseconds: number;
-}
 
 /** What webgpu/start.ts gives. */
 export interface StartedGpu {
