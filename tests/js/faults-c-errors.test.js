@@ -115,6 +115,7 @@ const wrongCalls = [
   [
     'a head that there is not',
     withOptions({ returnWeights: { heads: [2] } }),
+    withOptions({ returnWeights: { heads: [0, 0] } }),
     RangeError,
     'INVALID_VALUE',
     /heads.*2/s,

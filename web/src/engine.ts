@@ -16,7 +16,8 @@ import {
   type AttentionResult,
   type ResidentAttentionResult,
 } from './results.js';
-import type { GpuInfo, LastCall, Router } from './router.js';
+import type { GpuInfo, LastCall } from './gpu-info.js';
+import type { Router } from './router.js';
 import { Tensor, type TensorLike } from './tensor.js';
 import { readTransformerConfig, type TransformerConfig } from './transformer/config.js';
 import { Transformer } from './transformer/transformer.js';

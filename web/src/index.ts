@@ -1,7 +1,8 @@
 // Public: what the package exports.
 export { createEngine } from './create-engine.js';
 export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
-export type { CostModel, GpuInfo, LastCall } from './router.js';
+export type { CostModel } from './cost-model.js';
+export type { GpuInfo, LastCall } from './gpu-info.js';
 export { HeadwiseError, type ErrorCode } from './errors.js';
 export { GpuTensor } from './gpu-tensor.js';
 export type { KVCache } from './kv-cache.js';

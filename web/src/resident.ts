@@ -17,9 +17,13 @@ export interface Resident {
 }
 
 const residents = new WeakMap<object, Resident>();
+// Whether there ever was one: tiny calls without a GPU need not look.
+let any = false;
+const none: readonly Resident[] = [];
 
 /** A stand-in for `resident`. */
 export function standIn(resident: Resident): Float32Array {
+  any = true;
   const array = new Float32Array(0);
   residents.set(array, resident);
   return array;
@@ -30,7 +34,8 @@ export function residentOf(array: object | undefined): Resident | undefined {
 }
 
 /** The residents that a request names, each once. */
-export function residentsIn(request: object): Resident[] {
+export function residentsIn(request: object): readonly Resident[] {
+  if (!any) return none;
   const found = new Set<Resident>();
   for (const value of Object.values(request) as unknown[]) {
     const resident = typeof value === 'object' && value !== null ? residents.get(value) : undefined;

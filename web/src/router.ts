@@ -14,34 +14,10 @@ import {
   type Request,
   type Response,
 } from './request.js';
+import type { GpuInfo, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
 import type { Host, MemoryUsage } from './wasm/host.js';
 import type { ModuleInfo } from './wasm/loader.js';
-
-export type { CostModel } from './cost-model.js';
-
-/** `engine.info.gpu`. */
-export interface GpuInfo {
-  /** Vendor, architecture and name, as far as the platform tells. */
-  description: string;
-  /** A CPU that pretends to be a GPU; 'auto' does not use it. */
-  software: boolean;
-  /** Optional features of the device. The kernels use neither yet: all arithmetic is float32. */
-  f16: boolean;
-  subgroups: boolean;
-  /** Bytes of the largest array that it takes. */
-  maxArrayBytes: number;
-  /** What 'auto' decides by; null with backend 'webgpu', which decides nothing. */
-  cost: Readonly<CostModel> | null;
-}
-
-/** `engine.lastCall`: which side did the last call, why, and how long it took. */
-export interface LastCall {
-  op: string;
-  side: 'wasm' | 'webgpu';
-  reason: string;
-  milliseconds: number;
-}
 
 /** What webgpu/start.ts gives. */
 export interface StartedGpu {
@@ -270,7 +246,7 @@ export class Router implements Host {
       throw new HeadwiseError('DEVICE_LOST', `no GPU any more: ${this.#reason ?? ''}`);
   }
 
-  #check(request: Request): Resident[] {
+  #check(request: Request): readonly Resident[] {
     if (this.#disposed) throw disposed('the engine');
     const residents = residentsIn(request);
     for (const { owner } of residents) {

@@ -5,6 +5,9 @@ import { chromium } from 'playwright-core';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
+// What Chromium itself says wherever a page asks for a GPU and there is none, as backend 'auto' does.
+const noGpuRemark = 'No available adapters.';
+
 /** The path of Chromium: HEADWISE_CHROMIUM, or the first that PATH has. Throws where there is none. */
 export function chromiumPath() {
   if (process.env.HEADWISE_CHROMIUM) return process.env.HEADWISE_CHROMIUM;
@@ -49,7 +52,9 @@ export async function openPage(browser, options = {}) {
   });
   const page = await context.newPage();
   const said = [];
-  page.on('console', (message) => said.push({ type: message.type(), text: message.text() }));
+  page.on('console', (message) => {
+    if (message.text() !== noGpuRemark) said.push({ type: message.type(), text: message.text() });
+  });
   page.on('pageerror', (error) => said.push({ type: 'pageerror', text: String(error) }));
   page.on('requestfailed', (request) =>
     said.push({ type: 'requestfailed', text: `${request.url()} ${request.failure()?.errorText}` }),

@@ -314,5 +314,9 @@ function readWeightHeads(value: unknown, heads: number): Int32Array | 'all' | un
   if (shape.length !== 1)
     throw invalidShape(`returnWeights.heads: a flat array wanted, got shape [${shape}]`);
   data.forEach((head, i) => readInteger(`returnWeights.heads[${i}]`, head, 0, heads - 1));
+  data.forEach((head, i) => {
+    if (data.indexOf(head) < i)
+      throw invalidValue(`returnWeights.heads: each head once wanted, got ${head} twice`);
+  });
   return data;
 }

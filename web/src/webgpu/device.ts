@@ -32,7 +32,9 @@ export async function openDevice(given: GPUDevice | undefined): Promise<Opened> 
     'navigator.gpu.requestAdapter()',
   );
   if (adapter === null)
-    throw new NoDevice('no WebGPU adapter answered: no GPU, or none that the browser allows');
+    throw new NoDevice(
+      'no WebGPU adapter answered: this machine has no GPU, or its browser allows none',
+    );
   const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupsPerDimension } =
     adapter.limits;
   const device = await within(

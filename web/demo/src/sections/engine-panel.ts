@@ -44,7 +44,13 @@ function facts(): HTMLElement {
       ...entry(s.isolated, self.crossOriginIsolated ? s.yes : s.no),
       ...entry(s.cores, String(navigator.hardwareConcurrency)),
       ...entry(s.gpu, info.gpu ? info.gpu.description : s.none, info.gpuReason),
-      ...(lastCall ? entry(s.lastCall, lastCall.side, lastCall.reason) : []),
+      ...(lastCall
+        ? entry(
+            s.lastCall,
+            lastCall.side,
+            lastCall.reason === info.gpuReason ? '' : lastCall.reason,
+          )
+        : []),
       ...(now
         ? [
             ...entry(s.heap, bytesText(now.heapBytes)),
