@@ -115,10 +115,16 @@ const wrongCalls = [
   [
     'a head that there is not',
     withOptions({ returnWeights: { heads: [2] } }),
-    withOptions({ returnWeights: { heads: [0, 0] } }),
     RangeError,
     'INVALID_VALUE',
     /heads.*2/s,
+  ],
+  [
+    'a head named twice',
+    withOptions({ returnWeights: { heads: [0, 0] } }),
+    RangeError,
+    'INVALID_VALUE',
+    /heads.*0 twice/s,
   ],
   [
     'scores at no such stage',
