@@ -17,7 +17,10 @@ const LONG_FORMS = /** @type {const} */ ([
 
 // Spanish names that the sentences hold; everything else is written small.
 const NAMES = new Map(
-  ['Ana', 'Luis', 'España', 'México', 'Madrid', 'Navidad'].map((name) => [name.toLowerCase(), name]),
+  ['Ana', 'Luis', 'España', 'México', 'Madrid', 'Navidad'].map((name) => [
+    name.toLowerCase(),
+    name,
+  ]),
 );
 
 const OPENING = /^[¿¡]$/u;

@@ -26,7 +26,14 @@ const PLACES = [
   'behind the mill',
   'in a valley without a name',
 ];
-const TIMES = ['one morning', 'one evening', 'late in the autumn', 'on a day in spring', 'before the sun was up', 'when the snow had gone'];
+const TIMES = [
+  'one morning',
+  'one evening',
+  'late in the autumn',
+  'on a day in spring',
+  'before the sun was up',
+  'when the snow had gone',
+];
 const THINGS = [
   'silver key',
   'bell',
@@ -68,8 +75,10 @@ const OPENINGS = [
 const EVENTS = [
   (c) => `${capital(c.time)} ${c.he} met ${an(c.friend)} who was looking for ${an(c.thing)}.`,
   (c) => `There ${c.he} found ${an(c.thing)}, and beside it sat ${an(c.friend)}.`,
-  (c) => `${capital(c.he)} put the ${c.thing} into ${his(c.he)} pocket and went to see the ${c.friend}.`,
-  (c) => `${capital(an(c.friend))} came along the path and looked at the ${c.thing} for a long time.`,
+  (c) =>
+    `${capital(c.he)} put the ${c.thing} into ${his(c.he)} pocket and went to see the ${c.friend}.`,
+  (c) =>
+    `${capital(an(c.friend))} came along the path and looked at the ${c.thing} for a long time.`,
   (c) => `${capital(c.he)} gave the ${c.friend} the ${c.thing}, for ${c.he} had no use for it.`,
   (c) => `In the night ${c.he} heard the ${c.friend} singing about ${an(c.thing)}.`,
   (c) => `Then ${c.he} saw the ${c.friend}, who was carrying ${an(c.thing)} and looked tired.`,
@@ -110,7 +119,15 @@ export function tales(count, seed) {
   return Array.from({ length: count }, () => {
     const [hero, he] = pick(HEROES);
     const thing = pick(THINGS);
-    const cast = { hero, he, friend: pick(FRIENDS), place: pick(PLACES), time: pick(TIMES), thing, weather: pick(WEATHER) };
+    const cast = {
+      hero,
+      he,
+      friend: pick(FRIENDS),
+      place: pick(PLACES),
+      time: pick(TIMES),
+      thing,
+      weather: pick(WEATHER),
+    };
     const sentences = [pick(OPENINGS)(cast)];
     if (uniform() < 0.5) sentences.push(cast.weather);
     sentences.push(pick(EVENTS)(cast), pick(SPEECHES)(cast));

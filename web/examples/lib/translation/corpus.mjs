@@ -34,7 +34,9 @@ export function translationCorpus() {
     training.push(...mixed.slice(0, take));
     heldOut.push(...mixed.slice(take, take + (keepBack ?? Math.round(take * KEPT_BACK))));
   });
-  const known = new Set(training.flatMap(({ source, target }) => [...wordsOf(source), ...wordsOf(target)]));
+  const known = new Set(
+    training.flatMap(({ source, target }) => [...wordsOf(source), ...wordsOf(target)]),
+  );
   return {
     training,
     heldOut: heldOut.filter(({ source, target }) =>

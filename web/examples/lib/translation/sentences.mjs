@@ -268,9 +268,7 @@ export const FRAMES = [
         `${PERSONS[person].en} ${PERSONS[person].am} not ${en}`,
         spoken(person, 'no', HAVE[person], es),
       ),
-    ]).concat(
-      FEELINGS.map(([en, es]) => question(`are you ${en}`, `tienes ${es}`)),
-    ),
+    ]).concat(FEELINGS.map(([en, es]) => question(`are you ${en}`, `tienes ${es}`))),
   },
   {
     name: 'things wanted',
