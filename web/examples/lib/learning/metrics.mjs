@@ -1,25 +1,23 @@
 // Example logic: what the three examples are measured by.
 
 /**
- * The share of answers that equal the wanted ones, token for token.
- * @param {readonly (readonly (string | number)[])[]} answers
- * @param {readonly (readonly (string | number)[])[]} wanted
- * @returns {number} 0 to 1; 1 when nothing is asked
+ * How many sequences are right in every place that counts.
+ * @param {ArrayLike<number>} said the class said in each place, [B · length]
+ * @param {ArrayLike<number>} labels the class wanted there; −1: does not count
+ * @param {number} length
  */
-export function exactMatch(answers, wanted) {
-  if (answers.length !== wanted.length) {
-    throw new RangeError(`${answers.length} answers for ${wanted.length} questions`);
+export function exactMatches(said, labels, length) {
+  if (said.length !== labels.length) {
+    throw new RangeError(`${said.length} answers for ${labels.length} questions`);
   }
-  if (wanted.length === 0) return 1;
-  const same = answers.filter(
-    (answer, i) =>
-      answer.length === wanted[i].length && answer.every((token, j) => token === wanted[i][j]),
-  );
-  return same.length / wanted.length;
+  let right = 0;
+  for (let start = 0; start < labels.length; start += length) {
+    let same = true;
+    for (let i = start; i < start + length; i++) same &&= labels[i] === -1 || labels[i] === said[i];
+    right += Number(same);
+  }
+  return right;
 }
-
-/** @param {number} meanLoss natural logarithms a token @returns {number} */
-export const perplexityOf = (meanLoss) => Math.exp(meanLoss);
 
 /** Counts over all scenes, then intersection over union for each class: small scenes weigh by their size. */
 export class IntersectionOverUnion {
