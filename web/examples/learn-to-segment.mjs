@@ -25,12 +25,15 @@ for await (const event of learn(model, lesson)) {
 
 const { meanIoU, perClass } = await measureUnseen(model, 200);
 heading('200 unseen scenes');
-say(`mean IoU ${meanIoU.toFixed(3)}; ${CLASSES.map((name, i) => `${name} ${percent(perClass[i])}`).join(', ')}`);
+say(
+  `mean IoU ${meanIoU.toFixed(3)}; ${CLASSES.map((name, i) => `${name} ${percent(perClass[i])}`).join(', ')}`,
+);
 
 heading('One of them: truth and prediction');
 const scene = makeScene(UNSEEN);
 const said = await segment(model, [scene]);
-const row = (classes, y) => [...classes.slice(y * GRID, (y + 1) * GRID)].map((c) => '·PSC'[c]).join(' ');
+const row = (classes, y) =>
+  [...classes.slice(y * GRID, (y + 1) * GRID)].map((c) => '·PSC'[c]).join(' ');
 for (let y = 0; y < GRID; y++) say(`${row(scene.truth, y)}     ${row(said, y)}`);
 if (file) await writeFile(file, await model.save());
 engine.dispose();

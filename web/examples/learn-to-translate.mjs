@@ -36,7 +36,9 @@ for await (const event of learn(model, lesson)) {
 }
 
 heading('What it has learned');
-say(`exact match of all training pairs: ${percent(await exactMatch(model, training))} (mark: 95 %)`);
+say(
+  `exact match of all training pairs: ${percent(await exactMatch(model, training))} (mark: 95 %)`,
+);
 say(`of the recombinations kept back:   ${percent(await exactMatch(model, heldOut))} (mark: 60 %)`);
 say(`seconds of training: ${seconds.toFixed(0)} (mark: 90, on two cores)`);
 for (const text of ['You are welcome', 'My sister wants a red car', 'They are not hungry']) {

@@ -26,7 +26,8 @@ for await (const event of learn(model, lesson)) {
 for (const temperature of [0, 0.7, 1.1]) {
   heading(`“Once there was a”, temperature ${temperature}`);
   let text = 'Once there was a';
-  for await (const letter of write(model, text, { length: 300, temperature, seed: 1 })) text += letter;
+  for await (const letter of write(model, text, { length: 300, temperature, seed: 1 }))
+    text += letter;
   say(text);
 }
 if (file) await writeFile(file, await model.save());

@@ -1,5 +1,7 @@
 // Demo, words: English. `code` and **strong** are the only markup. zh.ts says the same in Chinese; keep the two in step.
 
+import { learningEn } from './learning.en.ts';
+
 const number = (value: number) => value.toLocaleString('en');
 
 export const en = {
@@ -131,6 +133,8 @@ export const en = {
     },
     note: 'In a real model residual connections, layer normalisation and feed-forward layers stand between the three. They are left out here: what one attention gives is what the next one gets.',
   },
+
+  learning: learningEn,
 
   keras: {
     nav: 'Keras layers',

@@ -1,5 +1,6 @@
 // Demo, words: simplified Chinese. The same texts as en.ts, written as a Chinese reader would put them.
 import type { Strings } from './en.ts';
+import { learningZh } from './learning.zh.ts';
 
 const number = (value: number) => value.toLocaleString('zh-CN');
 
@@ -131,6 +132,8 @@ export const zh: Strings = {
     },
     note: '真正的模型在三者之间还有残差连接、层标准化和前馈层。这里把它们省去了：前一个注意力的输出，就是后一个的输入。',
   },
+
+  learning: learningZh,
 
   keras: {
     nav: 'Keras 层',

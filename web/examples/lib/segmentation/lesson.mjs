@@ -9,7 +9,7 @@ import { CLASSES, PATCHES, PATCH_SIZE, makeScene, patchesOf } from './scenes.mjs
 
 const BATCH = 8;
 const STEPS = 40;
-const EPOCHS = 15;
+const EPOCHS = 20;
 const SEED = 1;
 /** Scenes of seeds from here on are never learned. */
 export const UNSEEN = 1_000_000;
@@ -70,7 +70,7 @@ export function segmentationLesson() {
       stepsPerEpoch: STEPS,
       options: {
         optimizer: 'adamw',
-        learningRate: cosineRate(3e-3, 50, EPOCHS * STEPS),
+        learningRate: cosineRate(4e-3, 50, EPOCHS * STEPS),
         betas: [0.9, 0.98],
         weightDecay: 0.01,
         maxGradientNorm: 1,

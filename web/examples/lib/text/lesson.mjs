@@ -12,7 +12,7 @@ import { textCorpus } from './corpus.mjs';
 /** Characters that the model sees at once. */
 export const CONTEXT = 96;
 const BATCH = 16;
-const EPOCHS = 16;
+const EPOCHS = 20;
 const SEED = 1;
 const IGNORED = -1;
 
@@ -161,7 +161,7 @@ export function textLesson() {
       stepsPerEpoch,
       options: {
         optimizer: 'adamw',
-        learningRate: cosineRate(3e-3, 40, EPOCHS * stepsPerEpoch),
+        learningRate: cosineRate(5e-3, 40, EPOCHS * stepsPerEpoch),
         betas: [0.9, 0.98],
         weightDecay: 0.05,
         maxGradientNorm: 1,

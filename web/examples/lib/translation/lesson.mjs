@@ -98,6 +98,7 @@ export function translationLesson() {
     heldOut,
     translate,
     exactMatch,
+    sentenceOf,
     /**
      * What a pair's attention is asked with: the source with its end, the target behind its begin.
      * @param {readonly string[]} sourceWords
