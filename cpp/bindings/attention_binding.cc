@@ -1,8 +1,9 @@
-// Binding layer: attention, and the slices of whatever call is in progress.
+// Binding layer: attention, forward and backward, and the slices of whatever call is in progress.
 #include <emscripten/bind.h>
 
 #include "call.h"
 #include "headwise/attention.h"
+#include "headwise/attention_backward.h"
 
 namespace headwise::binding {
 namespace {
@@ -11,6 +12,12 @@ struct AttentionOperation {
   using Args = AttentionArgs;
   Status Prepare(const Args& args, Job& job) { return forward.Prepare(args, *Pool(), job); }
   AttentionForward forward;
+};
+
+struct AttentionBackwardOperation {
+  using Args = AttentionBackwardArgs;
+  Status Prepare(const Args& args, Job& job) { return backward.Prepare(args, *Pool(), job); }
+  AttentionBackward backward;
 };
 
 // True when the call is done; else it is to be run again.
@@ -27,6 +34,8 @@ void EndCall(Address call) {
 EMSCRIPTEN_BINDINGS(headwise_attention) {
   emscripten::function("attention", &RunAtOnce<AttentionOperation>);
   emscripten::function("beginAttention", &Begin<AttentionOperation>);
+  emscripten::function("attentionBackward", &RunAtOnce<AttentionBackwardOperation>);
+  emscripten::function("beginAttentionBackward", &Begin<AttentionBackwardOperation>);
   emscripten::function("runCall", &RunCall);
   emscripten::function("endCall", &EndCall);
 }

@@ -8,11 +8,13 @@
 #include <type_traits>
 
 #include "headwise/attention.h"
+#include "headwise/attention_backward.h"
 #include "headwise/embedding.h"
 #include "headwise/linear.h"
 #include "headwise/multi_head_attention.h"
 #include "headwise/positional_encoding.h"
 #include "layer_call.h"
+#include "transformer_call.h"
 
 namespace headwise::binding {
 namespace {
@@ -111,6 +113,18 @@ val AttentionTable() {
   return table.Finish();
 }
 
+val AttentionBackwardTable() {
+  Table table(sizeof(AttentionBackwardArgs));
+  HEADWISE_FIELD(table, AttentionBackwardArgs, attention);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_out);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dq);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dk);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, dv);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_bias);
+  HEADWISE_FIELD(table, AttentionBackwardArgs, d_sinks);
+  return table.Finish();
+}
+
 val LayerConfigTable() {
   Table table(sizeof(MultiHeadAttentionConfig));
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, embed_dim);
@@ -185,13 +199,86 @@ val PositionalEncodingTable() {
   return table.Finish();
 }
 
+val TransformerConfigTable() {
+  Table table(sizeof(TransformerConfig));
+  HEADWISE_FIELD(table, TransformerConfig, kind);
+  HEADWISE_FIELD(table, TransformerConfig, embed_dim);
+  HEADWISE_FIELD(table, TransformerConfig, heads);
+  HEADWISE_FIELD(table, TransformerConfig, feed_forward);
+  HEADWISE_FIELD(table, TransformerConfig, encoder_layers);
+  HEADWISE_FIELD(table, TransformerConfig, decoder_layers);
+  HEADWISE_FIELD(table, TransformerConfig, source_vocabulary);
+  HEADWISE_FIELD(table, TransformerConfig, source_width);
+  HEADWISE_FIELD(table, TransformerConfig, target_vocabulary);
+  HEADWISE_FIELD(table, TransformerConfig, most_positions);
+  HEADWISE_FIELD(table, TransformerConfig, norm);
+  HEADWISE_FIELD(table, TransformerConfig, norm_first);
+  HEADWISE_FIELD(table, TransformerConfig, final_norm);
+  HEADWISE_FIELD(table, TransformerConfig, activation);
+  HEADWISE_FIELD(table, TransformerConfig, position);
+  HEADWISE_FIELD(table, TransformerConfig, tied);
+  HEADWISE_FIELD(table, TransformerConfig, scale_embedding);
+  HEADWISE_FIELD(table, TransformerConfig, epsilon);
+  HEADWISE_FIELD(table, TransformerConfig, dropout);
+  HEADWISE_FIELD(table, TransformerConfig, seed_low);
+  HEADWISE_FIELD(table, TransformerConfig, seed_high);
+  return table.Finish();
+}
+
+val TransformerForwardTable() {
+  Table table(sizeof(TransformerForwardArgs));
+  HEADWISE_FIELD(table, TransformerForwardArgs, model);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.batch);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_length);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.target_length);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_vectors);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_mask);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.target);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.labels);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch.ignored_label);
+  HEADWISE_FIELD(table, TransformerForwardArgs, logits);
+  HEADWISE_FIELD(table, TransformerForwardArgs, weights);
+  return table.Finish();
+}
+
+val TransformerStepTable() {
+  Table table(sizeof(TransformerStepArgs));
+  HEADWISE_FIELD(table, TransformerStepArgs, model);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.batch);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_length);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.target_length);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.source);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_vectors);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_mask);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.target);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.labels);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch.ignored_label);
+  HEADWISE_FIELD(table, TransformerStepArgs, optimizer);
+  HEADWISE_FIELD(table, TransformerStepArgs, momentum);
+  HEADWISE_FIELD(table, TransformerStepArgs, beta1);
+  HEADWISE_FIELD(table, TransformerStepArgs, beta2);
+  HEADWISE_FIELD(table, TransformerStepArgs, epsilon);
+  HEADWISE_FIELD(table, TransformerStepArgs, weight_decay);
+  HEADWISE_FIELD(table, TransformerStepArgs, rate);
+  HEADWISE_FIELD(table, TransformerStepArgs, step);
+  HEADWISE_FIELD(table, TransformerStepArgs, smoothing);
+  HEADWISE_FIELD(table, TransformerStepArgs, max_norm);
+  HEADWISE_FIELD(table, TransformerStepArgs, result);
+  return table.Finish();
+}
+
 // { AttentionArgs: { size, fields: { batch: [offset, kind], …, 'q_strides.batch': … } }, … }
 val Layout() {
   val layout = val::object();
   layout.set("AttentionArgs", AttentionTable());
+  layout.set("AttentionBackwardArgs", AttentionBackwardTable());
   layout.set("MultiHeadAttentionConfig", LayerConfigTable());
   layout.set("LayerForwardArgs", LayerForwardTable());
   layout.set("ParameterSources", ParameterSourcesTable());
+  layout.set("TransformerConfig", TransformerConfigTable());
+  layout.set("TransformerForwardArgs", TransformerForwardTable());
+  layout.set("TransformerStepArgs", TransformerStepTable());
   layout.set("LinearArgs", LinearTable());
   layout.set("EmbeddingArgs", EmbeddingTable());
   layout.set("PositionalEncodingArgs", PositionalEncodingTable());

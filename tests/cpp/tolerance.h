@@ -18,4 +18,18 @@ inline constexpr double kScoreTolerance = 5e-6;
 // give scores of up to 40, whose rounding the exponential passes on; two more products follow.
 inline constexpr double kLayerTolerance = 1e-5;
 
+// Attention's gradients on inputs up to 2, relative to max(1, |expected|): the scores' own rounding, as above, times up to
+// 128 terms of a sum.
+inline constexpr double kAttentionGradientTolerance = 5e-5;
+
+// Differences of float32 outputs over a step of 1/32: 60 outputs rounded at 6e-8 over the step, and the rest of the series.
+inline constexpr double kFiniteDifferenceTolerance = 1e-4;
+
+// Ten steps of an optimizer in float32 beside double: parameters near 1 are rounded ten times, moments too.
+inline constexpr double kOptimizerTolerance = 5e-6;
+
+// Differences of a whole model's loss over a step of 1/256: its float32 logits, a handful of units in the last place off, over
+// the step, and the rest of a series through several norms.
+inline constexpr double kTransformerGradientTolerance = 1e-3;
+
 }  // namespace headwise::testing

@@ -15,3 +15,6 @@ export const betweenVariants = { absolute: 1e-6, relative: 1e-6 };
 
 /** 20,000 fair draws: 0.01 is 2.8 standard deviations (0.5 / sqrt(20,000) = 0.0035), and the seed is fixed. */
 export const meanOfDraws = 0.01;
+
+/** Float32 gradients beside differences in doubles over a step of 1/128: what is left of the series is below 1e-7. */
+export const gradientsByDifferences = { absolute: 2e-5, relative: 2e-5 };

@@ -3,8 +3,17 @@
 import { disposed } from './errors.js';
 import { MultiHeadAttention } from './layer/multi-head-attention.js';
 import type { ComputeRequest } from './request.js';
-import { attentionResult, throwIfAborted, type AttentionResult } from './results.js';
+import {
+  attentionGradients,
+  attentionResult,
+  throwIfAborted,
+  type AttentionGradients,
+  type AttentionResult,
+} from './results.js';
 import { Tensor, type TensorLike } from './tensor.js';
+import { readTransformerConfig, type TransformerConfig } from './transformer/config.js';
+import { Transformer } from './transformer/transformer.js';
+import { readAttentionBackward } from './validation/attention-backward.js';
 import { readAttention, type AttentionOptions, type CheckedCall } from './validation/attention.js';
 import type { FloatsLike, IntegersLike } from './validation/attention-options.js';
 import { readLayerConfig, type MultiHeadAttentionConfig } from './validation/layer-config.js';
@@ -108,6 +117,46 @@ export class Engine {
   }
 
   /**
+   * The gradients of {@link Engine.attention}: from that of its output to those of q, k, v, bias and sinks, in tiles and
+   * without an L×S matrix. Give the tensors and options of the forward call, with its `output` and `logSumExp`
+   * (`returnLogSumExp: true`). Slopes of ALiBi are fixed; dropout drops again what its seed dropped.
+   *
+   * @param dOutput the loss' gradient by the output, in its shape.
+   * @param options as in the forward call; what it says of weights, scores and log-sum-exp to return is not looked at, and
+   * `out` is an error.
+   * @throws as {@link Engine.attention}.
+   */
+  async attentionBackward(
+    dOutput: TensorLike,
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    output: TensorLike,
+    logSumExp: TensorLike,
+    options?: AttentionOptions,
+  ): Promise<AttentionGradients> {
+    const host = this.#alive();
+    const call = readAttentionBackward(dOutput, q, k, v, output, logSumExp, options);
+    return attentionGradients(call, await host.run(call.request, call.signal));
+  }
+
+  /** {@link Engine.attentionBackward}, at once. `UNSUPPORTED` where the engine lives in a worker. */
+  attentionBackwardSync(
+    dOutput: TensorLike,
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    output: TensorLike,
+    logSumExp: TensorLike,
+    options?: AttentionOptions,
+  ): AttentionGradients {
+    const host = this.#alive();
+    const call = readAttentionBackward(dOutput, q, k, v, output, logSumExp, options);
+    throwIfAborted(call);
+    return attentionGradients(call, host.runSync(call.request));
+  }
+
+  /**
    * A multi-head attention layer with Glorot-uniform start values.
    *
    * @throws TypeError and RangeError that name the field; RangeError `OUT_OF_MEMORY` when the parameters do not fit (where the
@@ -119,6 +168,22 @@ export class Engine {
       host,
       this.#nextLayer++,
       readLayerConfig(config),
+      this.info.offMainThread,
+      () => this.#alive(),
+    );
+  }
+
+  /**
+   * A Transformer that can be trained here: encoder-decoder, decoder or encoder. Start values are Glorot-uniform.
+   *
+   * @throws as {@link Engine.multiHeadAttention}.
+   */
+  transformer(config: TransformerConfig): Transformer {
+    const host = this.#alive();
+    return new Transformer(
+      host,
+      this.#nextLayer++,
+      readTransformerConfig(config),
       this.info.offMainThread,
       () => this.#alive(),
     );

@@ -5,8 +5,18 @@ export { HeadwiseError, type ErrorCode } from './errors.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';
 export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/parameters.js';
 export type { TorchStateDict } from './layer/torch.js';
-export type { AttentionResult } from './results.js';
+export type { AttentionGradients, AttentionResult } from './results.js';
 export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js';
+export type { TrainingBatch, TrainingOptions, TransformerInput } from './transformer/batch.js';
+export type { TransformerConfig } from './transformer/config.js';
+export type { GenerateOptions } from './transformer/sample.js';
+export {
+  warmupSchedule,
+  type TrainingProgress,
+  type Transformer,
+  type TransformerStateDict,
+  type TransformerWeights,
+} from './transformer/transformer.js';
 export type { FloatData } from './validation/arrays.js';
 export type { AttentionOptions } from './validation/attention.js';
 export type {

@@ -48,6 +48,15 @@ export interface AttentionRequest extends AttentionSettings {
   outStrides: Strides;
 }
 
+/** The forward call as it was made, with its results, and the gradient of its output. */
+export interface AttentionBackwardRequest extends Omit<AttentionRequest, 'op'> {
+  op: 'attentionBackward';
+  output: Float32Array;
+  /** `[B,H,L]` of the forward pass; `logSumExp` says whether one is to be returned, here never. */
+  forwardLogSumExp: Float32Array;
+  dOutput: Float32Array;
+}
+
 /** A resolved configuration of a layer: no defaults left. */
 export interface LayerConfig {
   embedDim: number;
@@ -104,10 +113,50 @@ export interface PositionalEncodingRequest {
   width: number;
 }
 
+/** A resolved configuration of a Transformer: the core's TransformerConfig by its fields' names. */
+export type TransformerFields = Record<string, number>;
+
+/** What a Transformer reads; arrays of [B, length], row by row. */
+export interface TransformerBatch {
+  batch: number;
+  sourceLength: number;
+  targetLength: number;
+  source?: Int32Array;
+  sourceVectors?: Float32Array;
+  sourceMask?: Uint8Array;
+  target?: Int32Array;
+  labels?: Int32Array;
+}
+
+export interface TransformerForwardRequest extends TransformerBatch {
+  op: 'transformerForward';
+  model: number;
+  logits: number;
+  /** Floats of all weights of attention, 0: none wanted. */
+  weights: number;
+}
+
+export interface TransformerStepRequest extends TransformerBatch {
+  op: 'transformerStep';
+  model: number;
+  /** The core's TransformerStepArgs by its fields' names. */
+  settings: Record<string, number>;
+}
+
+/** A model's tensors by name. */
+export interface NamedArray {
+  name: string;
+  shape: number[];
+  data: Float32Array;
+}
+
 /** A computation: it may be long, runs in slices and can be aborted. */
 export type ComputeRequest =
   | AttentionRequest
+  | AttentionBackwardRequest
   | LayerForwardRequest
+  | TransformerForwardRequest
+  | TransformerStepRequest
   | LinearRequest
   | EmbeddingRequest
   | PositionalEncodingRequest;
@@ -117,7 +166,11 @@ export type LayerRequest =
   | { op: 'createLayer'; layer: number; config: LayerConfig }
   | { op: 'destroyLayer'; layer: number }
   | { op: 'setParameters'; layer: number; parameters: ParameterArrays }
-  | { op: 'getParameters'; layer: number };
+  | { op: 'getParameters'; layer: number }
+  | { op: 'createTransformer'; model: number; fields: TransformerFields; moments: number }
+  | { op: 'destroyTransformer'; model: number }
+  | { op: 'setTensors'; model: number; tensors: NamedArray[] }
+  | { op: 'getTensors'; model: number; moments: boolean };
 
 export type Request = ComputeRequest | LayerRequest;
 
@@ -128,7 +181,13 @@ export interface Response {
   averageWeights?: Float32Array;
   scores?: Float32Array;
   logSumExp?: Float32Array;
+  dq?: Float32Array;
+  dk?: Float32Array;
+  dv?: Float32Array;
+  dBias?: Float32Array;
+  dSinks?: Float32Array;
   parameters?: ParameterArrays;
+  tensors?: NamedArray[];
 }
 
 /** Every buffer that a request or response holds, each once, for copying and transferring. */

@@ -2,6 +2,7 @@
 import { aborted } from './errors.js';
 import type { AttentionSettings, Response } from './request.js';
 import { Tensor } from './tensor.js';
+import type { CheckedBackward } from './validation/attention-backward.js';
 import type { CheckedCall } from './validation/attention.js';
 
 /** What attention returns. */
@@ -14,6 +15,34 @@ export interface AttentionResult {
   scores?: Tensor;
   /** `[B,H,L]`, natural logarithm. */
   logSumExp?: Tensor;
+}
+
+/** What attention's backward pass returns: gradients in the shapes and layouts of what they belong to. */
+export interface AttentionGradients {
+  dq: Tensor;
+  /** Heads that share a key/value head are summed; a hidden key's gradient is exactly 0. */
+  dk: Tensor;
+  dv: Tensor;
+  /** When a bias was given: summed over the axes along which it was broadcast. */
+  dBias?: Tensor;
+  /** `[H]`, when sinks were given. */
+  dSinks?: Tensor;
+}
+
+export function attentionGradients(
+  { request, shapes }: CheckedBackward,
+  response: Response,
+): AttentionGradients {
+  const gradients: AttentionGradients = {
+    dq: new Tensor(response.dq as Float32Array, shapes.q),
+    dk: new Tensor(response.dk as Float32Array, shapes.k),
+    dv: new Tensor(response.dv as Float32Array, shapes.v),
+  };
+  if (response.dBias !== undefined)
+    gradients.dBias = new Tensor(response.dBias, shapes.bias as number[]);
+  if (response.dSinks !== undefined)
+    gradients.dSinks = new Tensor(response.dSinks, [request.heads]);
+  return gradients;
 }
 
 export function attentionResult(
@@ -44,6 +73,9 @@ function outputTensor(response: Response, out: Float32Array | undefined, shape: 
 }
 
 /** For calls that cannot be interrupted. */
-export function throwIfAborted({ request, signal }: CheckedCall<{ op: string }>): void {
+export function throwIfAborted({
+  request,
+  signal,
+}: Pick<CheckedCall<{ op: string }>, 'request' | 'signal'>): void {
   if (signal?.aborted === true) throw aborted(request.op, signal.reason);
 }

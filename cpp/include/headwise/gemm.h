@@ -23,6 +23,11 @@ class PackedMatrix {
   // Element (r, c) is read at source[r * row_stride + c * column_stride].
   Status Pack(const float* source, std::int32_t rows, std::int32_t columns, std::int64_t row_stride,
               std::int64_t column_stride);
+  // The same in two steps, so that the panels can be filled by tasks: memory for a matrix of this size (kept when it is
+  // that size already), and then each of its panels, 0 ... panel_count() - 1.
+  Status Reserve(std::int32_t rows, std::int32_t columns);
+  void PackPanel(std::int64_t panel, const float* source, std::int64_t row_stride, std::int64_t column_stride);
+  std::int64_t panel_count() const;
   // Writes element (r, c) to target[r * columns + c].
   void Unpack(float* target) const;
 

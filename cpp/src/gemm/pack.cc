@@ -31,30 +31,41 @@ PackedMatrix& PackedMatrix::operator=(PackedMatrix&& other) noexcept {
   return *this;
 }
 
-Status PackedMatrix::Pack(const float* source, std::int32_t rows, std::int32_t columns, std::int64_t row_stride,
-                          std::int64_t column_stride) {
+std::int64_t PackedMatrix::panel_count() const { return (std::int64_t{columns_} + kPanel - 1) / kPanel; }
+
+Status PackedMatrix::Reserve(std::int32_t rows, std::int32_t columns) {
   if (rows < 0 || columns < 0) return Status::InvalidShape("kernel");
-  if (source == nullptr && rows > 0 && columns > 0) return Status::InvalidValue("kernel");
+  if (panels_ != nullptr && rows == rows_ && columns == columns_) return Status::Ok();
   const std::int64_t panels = (std::int64_t{columns} + kPanel - 1) / kPanel;
   const std::uint64_t bytes = CheckedMul(
       CheckedMul(static_cast<std::uint64_t>(panels * kPanel), static_cast<std::uint64_t>(rows)), sizeof(float));
   auto* const packed = static_cast<float*>(AllocateAligned(bytes));
   if (packed == nullptr) return Status::OutOfMemory(bytes);
-
-  float* to = packed;
-  for (std::int64_t panel = 0; panel < panels; ++panel) {
-    const std::int64_t first = panel * kPanel;
-    const std::int64_t count = std::min<std::int64_t>(kPanel, columns - first);
-    for (std::int64_t row = 0; row < rows; ++row, to += kPanel) {
-      const float* const from = source + row * row_stride + first * column_stride;
-      for (std::int64_t column = 0; column < count; ++column) to[column] = from[column * column_stride];
-      std::fill(to + count, to + kPanel, 0.0F);
-    }
-  }
   FreeAligned(panels_);
   panels_ = packed;
   rows_ = rows;
   columns_ = columns;
+  return Status::Ok();
+}
+
+void PackedMatrix::PackPanel(std::int64_t panel, const float* source, std::int64_t row_stride,
+                             std::int64_t column_stride) {
+  const std::int64_t first = panel * kPanel;
+  const std::int64_t count = std::min<std::int64_t>(kPanel, columns_ - first);
+  float* to = panels_ + first * rows_;
+  for (std::int64_t row = 0; row < rows_; ++row, to += kPanel) {
+    const float* const from = source + row * row_stride + first * column_stride;
+    for (std::int64_t column = 0; column < count; ++column) to[column] = from[column * column_stride];
+    std::fill(to + count, to + kPanel, 0.0F);
+  }
+}
+
+Status PackedMatrix::Pack(const float* source, std::int32_t rows, std::int32_t columns, std::int64_t row_stride,
+                          std::int64_t column_stride) {
+  if (rows < 0 || columns < 0) return Status::InvalidShape("kernel");
+  if (source == nullptr && rows > 0 && columns > 0) return Status::InvalidValue("kernel");
+  if (const Status status = Reserve(rows, columns); !status.ok()) return status;
+  for (std::int64_t panel = 0; panel < panel_count(); ++panel) PackPanel(panel, source, row_stride, column_stride);
   return Status::Ok();
 }
 

@@ -7,8 +7,10 @@
 #include "kernels/gemm_tile.h"
 #include "kernels/pack.h"
 #include "kernels/score_row.h"
+#include "kernels/softmax_backward_tile.h"
 #include "kernels/softmax_tile.h"
 #include "kernels/tanh.h"
+#include "kernels/transpose.h"
 #include "kernels/weights_row.h"
 
 namespace headwise::kernels {
@@ -62,6 +64,11 @@ KernelTable table = {
     &DirectTile::Scores,
     &DirectTile::AdditiveScores,
     &DirectTile::Values,
+    &Transpose::Rows,
+    &Transpose::FromPanels,
+    &SoftmaxBackwardTile::Run<true>,
+    &SoftmaxBackwardTile::Run<false>,
+    &SoftmaxBackwardTile::ApplyCapSlope,
 };
 
 }  // namespace

@@ -55,6 +55,17 @@ struct KernelTable {
   void (*direct_values)(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
                         std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
                         std::ptrdiff_t ld_acc);
+  // Transpose.
+  bool (*transpose)(const float* source, std::ptrdiff_t stride, int rows, int size, float* target,
+                    std::ptrdiff_t target_stride);
+  void (*from_panels)(const float* panels, int rows, int size, float factor, bool add, float* target,
+                      std::ptrdiff_t stride);
+  // SoftmaxBackwardTile, scores in units of ln 2 and natural.
+  void (*softmax_backward_log2)(int rows, float* s, float* dp, const float* shift, const float* delta,
+                                const float* dropout, float* ds, std::ptrdiff_t ld);
+  void (*softmax_backward_natural)(int rows, float* s, float* dp, const float* shift, const float* delta,
+                                   const float* dropout, float* ds, std::ptrdiff_t ld);
+  void (*cap_slope)(int rows, const float* capped, float cap, float* dp, float* ds, std::ptrdiff_t ld);
 };
 
 // The table in use; the same for the life of the process.

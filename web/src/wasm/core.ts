@@ -6,9 +6,11 @@ import type {
   ComputeRequest,
   LayerConfig,
   LayerRequest,
+  NamedArray,
   ParameterArrays,
   Request,
   Response,
+  TransformerFields,
 } from '../request.js';
 import { isFloat32Array } from '../validation/arrays.js';
 import { product } from '../validation/shapes.js';
@@ -39,7 +41,10 @@ interface Layer {
 
 const beginNames = {
   attention: 'beginAttention',
+  attentionBackward: 'beginAttentionBackward',
   layerForward: 'beginLayerForward',
+  transformerForward: 'beginTransformerForward',
+  transformerStep: 'beginTransformerStep',
   linear: 'beginLinear',
   embedding: 'beginEmbedding',
   positionalEncoding: 'beginPositionalEncoding',
@@ -54,8 +59,12 @@ export class Core {
   readonly #structs: Record<Operation, Struct>;
   readonly #configStruct: Struct;
   readonly #sourcesStruct: Struct;
+  readonly #transformerStruct: Struct;
   readonly #layers = new Map<number, Layer>();
-  readonly #addressOf = (layer: number): number => this.#layer(layer).address;
+  // Addresses of models, by numbers that no layer has.
+  readonly #models = new Map<number, number>();
+  readonly #addressOf = (number: number): number =>
+    this.#models.get(number) ?? this.#layer(number).address;
 
   constructor(bindings: Bindings, memory: WebAssembly.Memory, maxBytes: number) {
     this.#bindings = bindings;
@@ -64,6 +73,7 @@ export class Core {
     this.#structs = structsOf(layout);
     this.#configStruct = new Struct(layout, 'MultiHeadAttentionConfig');
     this.#sourcesStruct = new Struct(layout, 'ParameterSources');
+    this.#transformerStruct = new Struct(layout, 'TransformerConfig');
   }
 
   usage(): { heapBytes: number; inUseBytes: number; peakBytes: number } {
@@ -192,6 +202,20 @@ export class Core {
         return {};
       case 'getParameters':
         return { parameters: this.#getParameters(this.#layer(request.layer)) };
+      case 'createTransformer':
+        this.#createTransformer(request.model, request.fields, request.moments);
+        return {};
+      case 'destroyTransformer': {
+        const address = this.#models.get(request.model);
+        if (address !== undefined) this.#bindings.destroyTransformer(address);
+        this.#models.delete(request.model);
+        return {};
+      }
+      case 'setTensors':
+        this.#setTensors(request.model, request.tensors);
+        return {};
+      case 'getTensors':
+        return { tensors: this.#tensorsOf(request.model, request.moments) };
     }
   }
 
@@ -229,6 +253,47 @@ export class Core {
       if (created === 0) throw this.#error('multiHeadAttention');
       this.#layers.set(layer, { address: created, config });
     });
+  }
+
+  #createTransformer(model: number, fields: TransformerFields, moments: number): void {
+    const struct = this.#transformerStruct;
+    this.#withBlock(struct.size, (address) => {
+      struct.clear();
+      for (const [field, value] of Object.entries(fields)) struct.set(field, value);
+      struct.write(this.#heap.views(), address);
+      const created = this.#bindings.createTransformer(address, moments) >>> 0;
+      if (created === 0) throw this.#error('transformer');
+      this.#models.set(model, created);
+    });
+  }
+
+  #places(model: number): ReturnType<Bindings['transformerTensors']> {
+    const address = this.#models.get(model);
+    if (address === undefined) throw disposed('the transformer');
+    return this.#bindings.transformerTensors(address);
+  }
+
+  // All of them, in the core's order: names and shapes are checked against this before they are set.
+  #tensorsOf(model: number, moments: boolean): NamedArray[] {
+    const places = this.#places(model).filter(({ moment }) => moments || !moment);
+    return places.map(({ name, shape, address }) => {
+      const start = (address >>> 0) / 4;
+      return { name, shape, data: this.#heap.views().f32.slice(start, start + product(shape)) };
+    });
+  }
+
+  #setTensors(model: number, tensors: readonly NamedArray[]): void {
+    const places = new Map(this.#places(model).map((place) => [place.name, place]));
+    const { f32 } = this.#heap.views();
+    // All or none.
+    const targets = tensors.map(({ name, data }) => {
+      const place = places.get(name);
+      if (place === undefined || product(place.shape) !== data.length) {
+        throw invalidShape(`${name}: ${data.length} elements do not fit the model`);
+      }
+      return (place.address >>> 0) / 4;
+    });
+    tensors.forEach(({ data }, i) => f32.set(data, targets[i] as number));
   }
 
   #setParameters(layer: Layer, parameters: ParameterArrays): void {

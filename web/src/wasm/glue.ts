@@ -51,6 +51,8 @@ export interface Bindings {
   getParameter(layer: number, kind: number, target: number): void;
   attention(args: number): number;
   beginAttention(args: number): number;
+  attentionBackward(args: number): number;
+  beginAttentionBackward(args: number): number;
   layerForward(args: number): number;
   beginLayerForward(args: number): number;
   linear(args: number): number;
@@ -59,6 +61,15 @@ export interface Bindings {
   beginEmbedding(args: number): number;
   positionalEncoding(args: number): number;
   beginPositionalEncoding(args: number): number;
+  createTransformer(config: number, moments: number): number;
+  destroyTransformer(model: number): void;
+  transformerTensors(
+    model: number,
+  ): { name: string; shape: number[]; address: number; moment: boolean }[];
+  transformerForward(args: number): number;
+  beginTransformerForward(args: number): number;
+  transformerStep(args: number): number;
+  beginTransformerStep(args: number): number;
   /** The ceilings, for the benchmark: cpp/include/headwise/probe.h. Operations done; a status. */
   probeMultiplyAdd(tasks: number): number;
   probeRead(data: number, count: number): number;

@@ -1,6 +1,7 @@
 // Wasm: each computation's request as the fields of its struct, the arrays that go in and the arrays that come out. Only
 // this file knows how requests map to the core's structs; core.ts does the rest the same way for all.
 import type {
+  AttentionBackwardRequest,
   AttentionRequest,
   AttentionSettings,
   BroadcastStrides,
@@ -8,6 +9,7 @@ import type {
   LayerForwardRequest,
   Response,
   Strides,
+  TransformerBatch,
 } from '../request.js';
 import type { Layout } from './glue.js';
 import { Struct } from './struct.js';
@@ -21,7 +23,7 @@ export interface Input {
 /** An array of floats that comes out, and the field that is to point at its place. */
 export interface Output {
   field: string;
-  result: Exclude<keyof Response, 'parameters'>;
+  result: Exclude<keyof Response, 'parameters' | 'tensors'>;
   length: number;
 }
 
@@ -37,11 +39,18 @@ export type Operation = ComputeRequest['op'];
 export function structsOf(layout: Layout): Record<Operation, Struct> {
   return {
     attention: new Struct(layout, 'AttentionArgs'),
+    attentionBackward: new Struct(layout, 'AttentionBackwardArgs').with(
+      layout,
+      'attention',
+      'AttentionArgs',
+    ),
     layerForward: new Struct(layout, 'LayerForwardArgs').with(
       layout,
       'call.attention',
       'AttentionArgs',
     ),
+    transformerForward: new Struct(layout, 'TransformerForwardArgs'),
+    transformerStep: new Struct(layout, 'TransformerStepArgs'),
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
@@ -58,9 +67,27 @@ export function planOf(
   switch (request.op) {
     case 'attention':
       return planAttention(request, struct);
+    case 'attentionBackward':
+      return planAttentionBackward(request, struct);
     case 'layerForward':
       struct.set('layer', layerOf(request.layer));
       return planLayerForward(request, struct);
+    case 'transformerForward': {
+      struct.set('model', layerOf(request.model));
+      const plan = planBatch(request, struct);
+      plan.outputs.push({ field: 'logits', result: 'output', length: request.logits });
+      if (request.weights > 0) {
+        plan.outputs.push({ field: 'weights', result: 'weights', length: request.weights });
+      }
+      return plan;
+    }
+    case 'transformerStep': {
+      struct.set('model', layerOf(request.model));
+      for (const [field, value] of Object.entries(request.settings)) struct.set(field, value);
+      const plan = planBatch(request, struct);
+      plan.outputs.push({ field: 'result', result: 'output', length: stepResults });
+      return plan;
+    }
     case 'linear': {
       const { rows, out, x, kernel, bias } = request;
       struct.set('rows', rows);
@@ -93,6 +120,26 @@ export function planOf(
       return { inputs: [], outputs: [{ field: 'y', result: 'output', length: length * width }] };
     }
   }
+}
+
+// Loss, counted and correct rows, norm of the gradients, whether they were applied.
+const stepResults = 5;
+
+function planBatch(request: TransformerBatch, struct: Struct): Plan {
+  struct.set('batch.batch', request.batch);
+  struct.set('batch.source_length', request.sourceLength);
+  struct.set('batch.target_length', request.targetLength);
+  struct.set('batch.ignored_label', -1);
+  const inputs: Input[] = [];
+  const give = (field: string, array: Input['array'] | undefined): void => {
+    if (array !== undefined) inputs.push({ field, array });
+  };
+  give('batch.source', request.source);
+  give('batch.source_vectors', request.sourceVectors);
+  give('batch.source_mask', request.sourceMask);
+  give('batch.target', request.target);
+  give('batch.labels', request.labels);
+  return { inputs, outputs: [] };
 }
 
 function planSettings(request: AttentionSettings, struct: Struct): Plan {
@@ -146,6 +193,38 @@ function planSettings(request: AttentionSettings, struct: Struct): Plan {
 }
 
 function planAttention(request: AttentionRequest, struct: Struct): Plan {
+  const plan = planScores(request, struct);
+  plan.inputs.push({ field: 'v', array: request.v });
+  const length = request.batch * request.heads * request.queries * request.valueDim;
+  plan.outputs.push({ field: 'out', result: 'output', length });
+  return plan;
+}
+
+function planAttentionBackward(request: AttentionBackwardRequest, struct: Struct): Plan {
+  const plan = planScores(request, struct);
+  const { q, k, v, bias, sinks } = request;
+  plan.inputs.push(
+    { field: 'v', array: v },
+    { field: 'out', array: request.output },
+    { field: 'log_sum_exp', array: request.forwardLogSumExp },
+    { field: 'd_out', array: request.dOutput },
+  );
+  plan.outputs.push(
+    { field: 'dq', result: 'dq', length: q.length },
+    { field: 'dk', result: 'dk', length: k.length },
+    { field: 'dv', result: 'dv', length: v.length },
+  );
+  if (bias !== undefined) {
+    plan.outputs.push({ field: 'd_bias', result: 'dBias', length: bias.data.length });
+  }
+  if (sinks !== undefined) {
+    plan.outputs.push({ field: 'd_sinks', result: 'dSinks', length: sinks.length });
+  }
+  return plan;
+}
+
+// What forward and backward pass have in common.
+function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct): Plan {
   const plan = planSettings(request, struct);
   struct.set('kv_heads', request.kvHeads);
   struct.set('head_dim', request.headDim);
@@ -155,13 +234,7 @@ function planAttention(request: AttentionRequest, struct: Struct): Plan {
   setStrides(struct, kFields, request.kStrides);
   setStrides(struct, vFields, request.vStrides);
   setStrides(struct, outFields, request.outStrides);
-  plan.inputs.push(
-    { field: 'q', array: request.q },
-    { field: 'k', array: request.k },
-    { field: 'v', array: request.v },
-  );
-  const length = request.batch * request.heads * request.queries * request.valueDim;
-  plan.outputs.push({ field: 'out', result: 'output', length });
+  plan.inputs.push({ field: 'q', array: request.q }, { field: 'k', array: request.k });
   return plan;
 }
 

@@ -1,0 +1,65 @@
+// Public: scaled dot-product attention, backward. From dO to the gradients of everything that has one, in the flash manner
+// (Dao et al., "FlashAttention", 2022, section 3.1 and appendix B): the weights are recomputed tile by tile from the
+// forward pass' log-sum-exp, so that no L x S matrix is ever held.
+//
+//   P_ij = exp(s_ij - lse_i)        (with a sink, lse_i is that of the keys' scores and the sink)
+//   dV_j = sum_i Z_ij P_ij dO_i     (Z: dropout's factor)
+//   dS_ij = P_ij (Z_ij dO_i . V_j - delta_i),  delta_i = dO_i . O_i
+//   dBias = dS summed to the bias' own shape;  dSink_h = -sum_i exp(sink_h - lse_i) delta_i
+//   dQ_i = scale sum_j c_ij dS_ij K_j,  dK_j = scale sum_i c_ij dS_ij Q_i,  c_ij = 1 - tanh^2 of the softcap, else 1
+//
+// A hidden key is selected away, as in the forward pass: its gradients are exactly 0, whatever it holds. A row without a
+// visible key gives nothing to anybody.
+#pragma once
+
+#include <cstdint>
+
+#include "headwise/attention.h"
+#include "headwise/job.h"
+#include "headwise/status.h"
+#include "headwise/thread_pool.h"
+
+namespace headwise {
+
+// All pointers are borrowed for the length of the call.
+struct AttentionBackwardArgs {
+  // The forward call as it was made: `out` and `log_sum_exp` hold its results and are read, never written. Weights and
+  // scores cannot be asked for, and the score is the dot product.
+  AttentionArgs attention;
+  const float* d_out = nullptr;  // [B,H,L,Dv] through out_strides
+  float* dq = nullptr;           // [B,H,L,D] through q_strides
+  float* dk = nullptr;           // [B,G,S,D] through k_strides; a group's heads are summed
+  float* dv = nullptr;           // [B,G,S,Dv] through v_strides
+  float* d_bias = nullptr;       // null, or as the bias lies: summed over the axes along which it is broadcast
+  float* d_sinks = nullptr;      // null, or [H]
+};
+
+Status CheckAttentionBackward(const AttentionBackwardArgs& args);
+
+// Bytes of working memory in each thread, and for the whole job: O(L + tiles); with a bias that is broadcast along
+// queries or keys, O(L + S).
+AttentionMemory AttentionBackwardWorkingMemory(const AttentionBackwardArgs& args);
+
+// A call in progress, as AttentionForward.
+class AttentionBackward {
+ public:
+  AttentionBackward() = default;
+  ~AttentionBackward();
+  AttentionBackward(const AttentionBackward&) = delete;
+  AttentionBackward& operator=(const AttentionBackward&) = delete;
+
+  Status Prepare(const AttentionBackwardArgs& args, ThreadPool& pool, Job& job);
+
+ private:
+  struct Call;
+  Call* call_ = nullptr;
+};
+
+// Prepare and run at once.
+Status RunAttentionBackward(const AttentionBackwardArgs& args, ThreadPool& pool);
+
+// The oracle: the formulas above in double, one row at a time on one thread, from the weights as the plain formula gives
+// them; `out` and `log_sum_exp` are not looked at. Holds dk and dv, and d_bias, in double.
+Status AttentionBackwardReference(const AttentionBackwardArgs& args);
+
+}  // namespace headwise

@@ -1,0 +1,154 @@
+// Public: the Transformer (Vaswani et al., 2017) as encoder-decoder, decoder or encoder: forward, and a training step by the
+// core's own gradients. Float32, tensors row-major. Parameters bear the names and shapes of torch.nn.Transformer's.
+//
+// Start reading at TransformerForward::Prepare; the Transformer object holds the parameters only.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "headwise/activation.h"
+#include "headwise/job.h"
+#include "headwise/optimizer.h"
+#include "headwise/parameter_arena.h"
+#include "headwise/status.h"
+#include "headwise/thread_pool.h"
+
+namespace headwise {
+
+enum class TransformerKind : std::int32_t {
+  kEncoderDecoder = 0,  // source and target tokens -> the next target token
+  kDecoder = 1,         // target tokens -> the next one; no cross-attention
+  kEncoder = 2,         // source tokens or patches -> a class for each position
+};
+enum class TransformerNorm : std::int32_t { kLayer = 0, kRms = 1, kBatch = 2 };
+enum class PositionKind : std::int32_t { kSinusoidal = 0, kLearned = 1, kNone = 2 };
+
+// Fixed-width fields only.
+struct TransformerConfig {
+  TransformerKind kind = TransformerKind::kEncoderDecoder;
+  std::int32_t embed_dim = 0;       // E, a multiple of heads
+  std::int32_t heads = 0;           // H
+  std::int32_t feed_forward = 0;    // width of the inner layer
+  std::int32_t encoder_layers = 0;  // not with kDecoder
+  std::int32_t decoder_layers = 0;  // not with kEncoder
+  std::int32_t source_vocabulary = 0;
+  std::int32_t source_width = 0;       // above 0: the source is vectors of that width (patches), projected to E
+  std::int32_t target_vocabulary = 0;  // target tokens, with kEncoder classes
+  std::int32_t most_positions = 0;     // the longest sequence
+  TransformerNorm norm = TransformerNorm::kLayer;
+  std::int32_t norm_first = 0;  // nonzero: pre-norm, else post-norm
+  std::int32_t final_norm = 0;  // nonzero: a norm after each stack, as pre-norm wants it
+  ActivationKind activation = ActivationKind::kRelu;
+  PositionKind position = PositionKind::kSinusoidal;
+  std::int32_t tied = 0;             // nonzero: the target's embedding is the output projection too
+  std::int32_t scale_embedding = 1;  // nonzero: token embeddings times sqrt(E), as published
+  float epsilon = 1e-5F;
+  float dropout =
+      0.0F;  // 0 ... below 1: on embeddings, weights of attention, inside the feed-forward and on each branch
+  std::uint32_t seed_low = 0;
+  std::uint32_t seed_high = 0;
+};
+
+class Transformer {
+ public:
+  Transformer() = default;
+  Transformer(const Transformer&) = delete;
+  Transformer& operator=(const Transformer&) = delete;
+
+  // Start values: matrices Glorot-uniform, each projection of a packed one by its own size; embeddings normal-like with the
+  // variance 1/E (uniform); biases 0, gains 1. `moments`: negative without training, else as ParameterArena::Allocate.
+  // kInvalidValue or kInvalidShape names the field.
+  Status Init(const TransformerConfig& config, std::int32_t moments);
+
+  const TransformerConfig& config() const { return config_; }
+  ParameterArena& parameters() { return parameters_; }
+  const ParameterArena& parameters() const { return parameters_; }
+  // Running moments of batch norms, which no optimizer touches.
+  const ParameterArena& buffers() const { return buffers_; }
+  // Sinusoidal encodings [most_positions, E], or null.
+  const float* positions() const { return buffers_.Find("positions") < 0 ? nullptr : buffers_.values(); }
+
+ private:
+  Status AddParameters();
+  Status AddStack(const char* name, std::int32_t layers, bool cross);
+  Status AddAttention(const char* prefix);
+  Status AddNorm(const char* name);
+  Status AddMatrix(const char* name, std::int32_t rows, std::int32_t columns);
+  Status AddVector(const char* name, std::int32_t size);
+  void Start();
+
+  TransformerConfig config_;
+  ParameterArena parameters_;
+  ParameterArena buffers_;
+};
+
+// All pointers are borrowed for the length of the call.
+struct TransformerBatch {
+  std::int32_t batch = 0;                     // B
+  std::int32_t source_length = 0;             // S
+  std::int32_t target_length = 0;             // L
+  const std::int32_t* source = nullptr;       // [B,S], 0 ... source_vocabulary - 1
+  const float* source_vectors = nullptr;      // [B,S,source_width]
+  const std::uint8_t* source_mask = nullptr;  // [B,S], nonzero: a real token; null: all
+  const std::int32_t* target = nullptr;       // [B,L]: what the decoder reads. Row i sees rows 0 ... i only
+  const std::int32_t* labels = nullptr;       // training: [B,L], with kEncoder [B,S]: what each row is to say
+  std::int32_t ignored_label = -1;            // rows that count for nothing
+};
+
+// Floats of the weights of attention that a forward pass can leave: for every encoder layer [B,H,S,S], then for every decoder
+// layer [B,H,L,L] and, with an encoder, [B,H,L,S].
+std::int64_t TransformerWeightFloats(const TransformerConfig& config, const TransformerBatch& batch);
+
+struct TransformerCall;
+
+class TransformerForward {
+ public:
+  TransformerForward() = default;
+  ~TransformerForward();
+  TransformerForward(const TransformerForward&) = delete;
+  TransformerForward& operator=(const TransformerForward&) = delete;
+
+  // Checks tokens and lengths, plans, allocates the activations, adds the phases. `logits` is [B,L,target_vocabulary], with
+  // kEncoder [B,S,...]; `weights` null: not wanted.
+  Status Prepare(const Transformer& model, const TransformerBatch& batch, float* logits, float* weights,
+                 ThreadPool& pool, Job& job);
+
+ private:
+  TransformerCall* call_ = nullptr;
+};
+
+struct TrainingOptions {
+  OptimizerConfig optimizer;
+  float rate = 1e-3F;
+  std::int64_t step = 1;  // t, from 1; dropout's too
+  float smoothing = 0.0F;
+  float max_norm = std::numeric_limits<float>::infinity();
+};
+
+struct TrainingResult {
+  double loss = 0.0;
+  std::int32_t counted = 0;
+  std::int32_t correct = 0;
+  double gradient_norm = 0.0;  // before clipping
+  bool applied = false;        // false: loss or gradients are not finite, and the parameters are as before
+};
+
+class TransformerStep {
+ public:
+  TransformerStep() = default;
+  ~TransformerStep();
+  TransformerStep(const TransformerStep&) = delete;
+  TransformerStep& operator=(const TransformerStep&) = delete;
+
+  // Forward, backward, clipping and the optimizer's step. The same bits for any number of threads.
+  Status Prepare(Transformer& model, const TransformerBatch& batch, const TrainingOptions& options, ThreadPool& pool,
+                 Job& job);
+  // Once the job is done.
+  TrainingResult result() const;
+
+ private:
+  TransformerCall* call_ = nullptr;
+};
+
+}  // namespace headwise

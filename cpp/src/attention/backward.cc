@@ -1,0 +1,158 @@
+// Attention driver: prepares a backward call (check, plan, allocate) and turns it into phases of tasks.
+#include <new>
+
+#include "attention/backward_call.h"
+#include "memory/aligned.h"
+
+namespace headwise {
+namespace {
+
+constexpr double kLog2e = 1.4426950408889634074;
+constexpr double kLn2 = 0.69314718055994530942;
+
+AttentionBackwardPlan PlanOf(const AttentionArgs& a) {
+  const kernels::KernelTable& table = kernels::Kernels();
+  return PlanAttentionBackward({a.batch, a.heads, a.kv_heads, a.queries, a.keys, a.head_dim, a.value_dim},
+                               {table.panel, table.row_tile, table.lanes});
+}
+
+BiasSums BiasModeOf(const AttentionBackwardArgs& args) {
+  if (args.d_bias == nullptr) return BiasSums::kNone;
+  const BroadcastStrides& s = args.attention.bias_strides;
+  if (s.column == 0) return BiasSums::kOfRows;
+  return s.row == 0 ? BiasSums::kOfColumns : BiasSums::kInPlace;
+}
+
+// The phases of tile tasks: `rounds` of as many as there are chunks. What a bias in place shares over batches or
+// key/value heads is added to by one of them after the other.
+struct Rounds {
+  std::int32_t batches, kv_heads;
+  Rounds(const AttentionBackwardArgs& args, BiasSums mode)
+      : batches(mode == BiasSums::kInPlace && args.attention.bias_strides.batch == 0 ? args.attention.batch : 1),
+        kv_heads(mode == BiasSums::kInPlace && args.attention.bias_strides.head == 0 ? args.attention.kv_heads : 1) {}
+  std::int64_t count() const { return std::int64_t{batches} * kv_heads; }
+};
+
+// What all tasks share, in one block.
+struct Shared {
+  AttentionBackwardPhase* phases;
+  float* shift;
+  float* delta;
+  float* bias_sums;
+  std::uint64_t bytes;
+
+  Shared(const AttentionBackwardArgs& args, const AttentionBackwardPlan& plan, BiasSums mode, void* block) {
+    const AttentionArgs& a = args.attention;
+    const std::uint64_t heads = CheckedMul(static_cast<std::uint64_t>(a.batch), static_cast<std::uint64_t>(a.heads));
+    const std::uint64_t rows = CheckedMul(heads, static_cast<std::uint64_t>(a.queries));
+    std::uint64_t sums = 0;
+    if (mode == BiasSums::kOfRows) sums = rows;
+    if (mode == BiasSums::kOfColumns) sums = CheckedMul(heads, static_cast<std::uint64_t>(a.keys));
+    Carver carver(block);
+    phases = carver.Take<AttentionBackwardPhase>(
+        CheckedMul(static_cast<std::uint64_t>(Rounds(args, mode).count()), static_cast<std::uint64_t>(plan.chunks)));
+    shift = carver.Take<float>(rows);
+    delta = carver.Take<float>(rows);
+    bias_sums = carver.Take<float>(sums);
+    bytes = carver.used();
+  }
+};
+
+AttentionMemory MemoryOf(const AttentionBackwardArgs& args, const AttentionBackwardPlan& plan) {
+  const AttentionArgs& a = args.attention;
+  return {AttentionBackwardScratch(plan, a.head_dim, a.value_dim, kernels::Kernels().panel, nullptr).bytes,
+          Shared(args, plan, BiasModeOf(args), nullptr).bytes};
+}
+
+}  // namespace
+
+Status CheckAttentionBackward(const AttentionBackwardArgs& args) {
+  const AttentionArgs& a = args.attention;
+  if (Status status = CheckAttention(a); !status.ok()) return status;
+  if (a.score_kind != ScoreKind::kDot) return Status::InvalidValue("score_kind");
+  if (a.weights != nullptr) return Status::InvalidValue("weights");
+  if (a.score_stage != ScoreStage::kNone) return Status::InvalidValue("score_stage");
+  const bool rows = a.batch > 0 && a.heads > 0 && a.queries > 0;
+  if (rows && a.log_sum_exp == nullptr) return Status::InvalidValue("log_sum_exp");
+  if (rows && a.value_dim > 0 && (a.out == nullptr || args.d_out == nullptr)) return Status::InvalidValue("d_out");
+  if (rows && a.head_dim > 0 && args.dq == nullptr) return Status::InvalidValue("dq");
+  const bool keys = a.batch > 0 && a.kv_heads > 0 && a.keys > 0;
+  if (keys && a.head_dim > 0 && args.dk == nullptr) return Status::InvalidValue("dk");
+  if (keys && a.value_dim > 0 && args.dv == nullptr) return Status::InvalidValue("dv");
+  if (args.d_bias != nullptr && a.bias == nullptr) return Status::InvalidValue("d_bias");
+  if (args.d_sinks != nullptr && a.sinks == nullptr) return Status::InvalidValue("d_sinks");
+  return Status::Ok();
+}
+
+AttentionMemory AttentionBackwardWorkingMemory(const AttentionBackwardArgs& args) {
+  return MemoryOf(args, PlanOf(args.attention));
+}
+
+struct AttentionBackward::Call : AttentionBackwardCall {
+  void* shared = nullptr;
+};
+
+AttentionBackward::~AttentionBackward() {
+  if (call_ == nullptr) return;
+  FreeAligned(call_->shared);
+  FreeAligned(call_);
+}
+
+Status AttentionBackward::Prepare(const AttentionBackwardArgs& args, ThreadPool& pool, Job& job) {
+  if (Status status = CheckAttentionBackward(args); !status.ok()) return status;
+  const AttentionArgs& a = args.attention;
+  const AttentionBackwardPlan plan = PlanOf(a);
+  const AttentionMemory memory = MemoryOf(args, plan);
+  if (Status status = pool.ReserveScratch(memory.per_thread); !status.ok()) return status;
+
+  void* place = AllocateAligned(sizeof(Call));
+  if (place == nullptr) return Status::OutOfMemory(sizeof(Call));
+  call_ = new (place) Call{};
+  Call& call = *call_;
+  call.shared = AllocateAligned(memory.shared);
+  if (call.shared == nullptr && memory.shared > 0) return Status::OutOfMemory(memory.shared);
+  call.args = args;
+  call.plan = plan;
+  call.bias_mode = BiasModeOf(args);
+  const Shared shared(args, plan, call.bias_mode, call.shared);
+  call.shift = shared.shift;
+  call.delta = shared.delta;
+  call.bias_sums = shared.bias_sums;
+
+  AttentionCall& forward = call.forward;
+  forward.args = a;
+  forward.kernels = &kernels::Kernels();
+  forward.pool = &pool;
+  forward.job = pool.NextJobId();
+  forward.log2_units = a.softcap == 0.0F && a.bias == nullptr && a.alibi_slopes == nullptr;
+  forward.unit = forward.log2_units ? static_cast<float>(kLn2) : 1.0F;
+  forward.query_scale = static_cast<float>(forward.log2_units ? a.scale * kLog2e : a.scale);
+
+  AttentionBackwardCall* context = &call;
+  if (Status status = job.AddPhase(1, &BackwardStartTask, context); !status.ok()) return status;
+  if (Status status = job.AddPhase(std::int64_t{a.batch} * a.heads, &BackwardRowsTask, context); !status.ok()) {
+    return status;
+  }
+  const Rounds rounds(args, call.bias_mode);
+  AttentionBackwardPhase* phase = shared.phases;
+  for (std::int64_t round = 0; round < rounds.count(); ++round) {
+    const auto b = static_cast<std::int32_t>(round / rounds.kv_heads);
+    const auto g = static_cast<std::int32_t>(round % rounds.kv_heads);
+    for (std::int32_t rotation = 0; rotation < plan.chunks; ++rotation, ++phase) {
+      *phase = {context, rotation, b, rounds.batches == 1 ? a.batch : 1, g, rounds.kv_heads == 1 ? a.kv_heads : 1};
+      const std::int64_t tasks = std::int64_t{phase->batches} * phase->kv_heads * plan.chunks;
+      if (Status status = job.AddPhase(tasks, &BackwardTileTask, phase); !status.ok()) return status;
+    }
+  }
+  return job.AddPhase(1, &BackwardFinishTask, context);
+}
+
+Status RunAttentionBackward(const AttentionBackwardArgs& args, ThreadPool& pool) {
+  AttentionBackward backward;
+  Job job;
+  if (Status status = backward.Prepare(args, pool, job); !status.ok()) return status;
+  job.Run(pool);
+  return Status::Ok();
+}
+
+}  // namespace headwise

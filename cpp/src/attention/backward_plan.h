@@ -1,0 +1,27 @@
+// Plan: from the shape of a backward call to its tiles, chunks and phases. Pure, as plan.h.
+//
+// A key/value head's queries and keys are both cut into `chunks`. In phase p, task t takes key chunk t and query chunk
+// (t + p) mod chunks: no two tasks of a phase share either, so each adds to dq, dk and dv where they lie, and every sum has
+// one order, whatever the threads. (Key blocks and query blocks in two passes would be as free of conflicts and compute
+// scores and dO V^T twice: 7 products for 5. Partial sums of dq for each key chunk would cost chunks * L * D floats.)
+#pragma once
+
+#include <cstdint>
+
+#include "attention/plan.h"
+
+namespace headwise {
+
+struct AttentionBackwardPlan {
+  int block_rows;  // rows of a tile
+  int block_keys;  // keys of a tile, a multiple of the panel
+  int chunks;      // chunks of queries and of keys, and phases
+  int chunk_rows;  // a multiple of block_rows
+  int chunk_keys;  // a multiple of block_keys
+  int part_keys;   // keys packed at a time, a multiple of block_keys
+  int padded_dim;  // head_dim rounded up to the panel
+};
+
+AttentionBackwardPlan PlanAttentionBackward(const AttentionShape& shape, const KernelGeometry& kernels);
+
+}  // namespace headwise

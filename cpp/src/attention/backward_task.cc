@@ -1,0 +1,271 @@
+// Attention driver: backward, one query chunk against one key chunk of a key/value head. Start reading at BackwardTileTask.
+#include <algorithm>
+#include <cmath>
+
+#include "attention/backward_call.h"
+#include "attention/score_tile.h"
+
+namespace headwise {
+namespace {
+
+constexpr std::int32_t RoundUp(std::int32_t n, std::int32_t to) { return (n + to - 1) / to * to; }
+
+class BackwardRun {
+ public:
+  BackwardRun(const AttentionBackwardPhase& phase, std::int64_t index, int thread)
+      : call_(*phase.call),
+        a_(call_.attention()),
+        plan_(call_.plan),
+        kernels_(*call_.forward.kernels),
+        panel_(kernels_.panel),
+        scratch_(plan_, a_.head_dim, a_.value_dim, panel_, call_.forward.Scratch(thread)),
+        rotation_(phase.rotation),
+        chunk_(static_cast<std::int32_t>(index % plan_.chunks)),
+        kv_head_(phase.first_kv_head + static_cast<std::int32_t>(index / plan_.chunks % phase.kv_heads)),
+        batch_(phase.first_batch + static_cast<std::int32_t>(index / plan_.chunks / phase.kv_heads)),
+        visibility_(a_, batch_) {
+    const std::int64_t row = std::int64_t{(chunk_ + rotation_) % plan_.chunks} * plan_.chunk_rows;
+    first_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row, a_.queries));
+    last_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row + plan_.chunk_rows, a_.queries));
+    const std::int64_t key = std::int64_t{chunk_} * plan_.chunk_keys;
+    first_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key, a_.keys));
+    last_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key + plan_.chunk_keys, a_.keys));
+  }
+
+  void Run() {
+    bool first = rotation_ == 0;
+    // Also without keys: then queries get their zeros.
+    std::int32_t part = first_key_;
+    do {
+      RunPart(part, std::min(part + plan_.part_keys, last_key_), first);
+      first = false;
+      part += plan_.part_keys;
+    } while (part < last_key_);
+  }
+
+ private:
+  // What a part's keys and a block's rows have to do with each other, and where its outputs are.
+  struct Tile {
+    ScoreTile place;  // its visible part; `scores` is the first panel
+    TileMasks masks;
+    std::int32_t part_key;  // counted from the part's begin
+    std::int32_t block;
+    std::int32_t skipped;  // keys of the block before the visible part
+  };
+
+  void RunPart(std::int32_t key, std::int32_t key_end, bool first) {
+    part_key_ = key;
+    part_end_ = key_end;
+    packed_ = false;
+    for (std::int32_t h = kv_head_ * call_.forward.group(); h < (kv_head_ + 1) * call_.forward.group(); ++h) {
+      for (std::int32_t row = first_row_; row < last_row_; row += plan_.block_rows) {
+        RunRows(h, row, std::min(row + plan_.block_rows, last_row_) - row, first);
+      }
+    }
+    const std::int32_t keys = key_end - key;
+    const bool add = rotation_ > 0;
+    float* dk = call_.args.dk + AttentionBackwardCall::At(a_.k_strides, batch_, kv_head_, key);
+    float* dv = call_.args.dv + AttentionBackwardCall::At(a_.v_strides, batch_, kv_head_, key);
+    if (packed_) {
+      kernels_.from_panels(scratch_.dk_transposed, keys, a_.head_dim, a_.scale, add, dk, a_.k_strides.row);
+      kernels_.from_panels(scratch_.dv_transposed, keys, a_.value_dim, 1.0F, add, dv, a_.v_strides.row);
+    } else if (!add) {
+      for (std::int32_t j = 0; j < keys; ++j) {
+        std::fill_n(dk + std::int64_t{j} * a_.k_strides.row, a_.head_dim, 0.0F);
+        std::fill_n(dv + std::int64_t{j} * a_.v_strides.row, a_.value_dim, 0.0F);
+      }
+    }
+  }
+
+  // Packs the part at the first tile that needs it.
+  void Pack() {
+    if (packed_) return;
+    packed_ = true;
+    const std::int32_t keys = part_end_ - part_key_;
+    const float* k = call_.forward.Key(batch_, kv_head_, part_key_);
+    const float* v = call_.forward.Value(batch_, kv_head_, part_key_);
+    kernels_.pack_transposed(k, a_.k_strides.row, keys, a_.head_dim, scratch_.keys_transposed);
+    kernels_.pack_transposed(v, a_.v_strides.row, keys, a_.value_dim, scratch_.values_transposed);
+    for (std::int32_t key = 0; key < keys; key += plan_.block_keys) {
+      float* block = scratch_.keys + std::int64_t{key} * plan_.padded_dim;
+      const bool poisoned =
+          kernels_.pack_columns(k + std::int64_t{key} * a_.k_strides.row, a_.k_strides.row,
+                                std::min(plan_.block_keys, keys - key), a_.head_dim, block, KeyPanel());
+      if (poisoned) kernels_.sanitize(block, std::int64_t{plan_.block_keys} * plan_.padded_dim);
+    }
+    const std::int64_t padded = RoundUp(keys, panel_);
+    std::fill_n(scratch_.dk_transposed, padded * a_.head_dim, 0.0F);
+    std::fill_n(scratch_.dv_transposed, padded * a_.value_dim, 0.0F);
+  }
+  std::int64_t KeyPanel() const { return std::int64_t{plan_.block_keys} * panel_; }
+
+  void RunRows(std::int32_t h, std::int32_t row, std::int32_t rows, bool first) {
+    bool ready = false;
+    for (std::int32_t key = part_key_; key < part_end_; key += plan_.block_keys) {
+      const Tile tile = VisiblePart(h, row, rows, key);
+      if (tile.masks == TileMasks::kHidden) continue;
+      if (!ready) {
+        ready = true;
+        Pack();
+        PrepareRows(h, row, rows);
+      }
+      RunTile(tile);
+    }
+    float* dq = call_.args.dq + AttentionBackwardCall::At(a_.q_strides, batch_, h, row);
+    for (std::int32_t r = 0; r < rows && (ready || first); ++r, dq += a_.q_strides.row) {
+      const float* sums = scratch_.dq + std::int64_t{r} * plan_.padded_dim;
+      for (std::int32_t d = 0; d < a_.head_dim; ++d) {
+        const float value = ready ? sums[d] * a_.scale : 0.0F;
+        dq[d] = first ? value : dq[d] + value;
+      }
+    }
+  }
+
+  void PrepareRows(std::int32_t h, std::int32_t row, std::int32_t rows) {
+    const float* q = call_.forward.Query(batch_, h, row);
+    d_out_ = call_.args.d_out + AttentionBackwardCall::At(a_.out_strides, batch_, h, row);
+    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.query_scale, scratch_.queries);
+    kernels_.transpose(q, a_.q_strides.row, rows, a_.head_dim, scratch_.queries_transposed, plan_.block_rows);
+    poisoned_ =
+        kernels_.transpose(d_out_, a_.out_strides.row, rows, a_.value_dim, scratch_.d_out_transposed, plan_.block_rows);
+    std::fill_n(scratch_.dq, std::int64_t{rows} * plan_.padded_dim, 0.0F);
+  }
+
+  // The block's panels that some row may see by its interval of keys.
+  Tile VisiblePart(std::int32_t h, std::int32_t row, std::int32_t rows, std::int32_t key) const {
+    const std::int32_t keys = std::min(plan_.block_keys, part_end_ - key);
+    const KeyRange seen = visibility_.Union(row, row + rows);
+    const std::int32_t first = std::clamp(seen.begin - key, 0, keys) / panel_ * panel_;
+    const std::int32_t last = std::min(keys, RoundUp(std::clamp(seen.end - key, 0, keys), panel_));
+    Tile tile{};
+    tile.place = {batch_,          h,     row, rows, key + first, last - first, RoundUp(last - first, panel_),
+                  scratch_.scores, panel_};
+    tile.masks = first < last ? ClassifyTile(call_.forward, visibility_, tile.place) : TileMasks::kHidden;
+    tile.part_key = key + first - part_key_;
+    tile.block = key - part_key_;
+    tile.skipped = first;
+    return tile;
+  }
+
+  void RunTile(const Tile& tile) {
+    const ScoreTile& place = tile.place;
+    const std::int64_t panel_floats = std::int64_t{place.rows} * panel_;
+    std::int32_t column = 0;
+    for (float *s = scratch_.scores, *dp = scratch_.d_scores; column < place.keys;
+         column += panel_, s += panel_floats, dp += panel_floats) {
+      ScoreTile panel = place;
+      panel.key += column;
+      panel.keys = std::min(panel_, place.keys - column);
+      panel.width = panel_;
+      panel.scores = s;
+      RunPanel(panel, tile.masks, tile.part_key + column, dp, scratch_.d_scores_rows + column);
+    }
+    const float* keys =
+        scratch_.keys + std::int64_t{tile.block} * plan_.padded_dim + std::int64_t{tile.skipped} * panel_;
+    for (std::int32_t d = 0; d < plan_.padded_dim; d += panel_, keys += KeyPanel()) {
+      kernels_.gemm_add(place.rows, scratch_.d_scores_rows, plan_.block_keys, keys, place.keys, scratch_.dq + d,
+                        plan_.padded_dim, nullptr);
+    }
+  }
+
+  // Scores and dO V^T of one panel of keys, from them weights and gradients, and what these add to dV^T and dK^T.
+  void RunPanel(const ScoreTile& tile, TileMasks masks, std::int32_t part_key, float* dp, float* ds) {
+    const std::int32_t d = a_.head_dim;
+    const std::int32_t dv = a_.value_dim;
+    const std::int64_t keys = part_key;
+    kernels_.gemm_store(tile.rows, scratch_.queries, d, scratch_.keys_transposed + keys * d, d, tile.scores, panel_,
+                        nullptr);
+    kernels_.gemm_store(tile.rows, d_out_, a_.out_strides.row, scratch_.values_transposed + keys * dv, dv, dp, panel_,
+                        nullptr);
+    const std::int32_t count = tile.rows * panel_;
+    if (a_.softcap > 0.0F) {
+      std::copy_n(tile.scores, count, scratch_.capped);
+      kernels_.softcap(scratch_.capped, count, a_.softcap);
+    }
+    FinishScores(call_.forward, visibility_, tile, masks);
+    if (poisoned_) kernels_.visible(tile.scores, count, scratch_.visible);
+    const float* dropout = nullptr;
+    if (a_.dropout_rate > 0.0F) dropout = DropoutFactors(tile);
+    const std::int64_t row = call_.Row(tile.batch, tile.head, tile.row);
+    (call_.forward.log2_units ? kernels_.softmax_backward_log2 : kernels_.softmax_backward_natural)(
+        tile.rows, tile.scores, dp, call_.shift + row, call_.delta + row, dropout, ds, plan_.block_keys);
+    if (call_.bias_mode != BiasSums::kNone) AddBias(tile, dp);
+    if (a_.softcap > 0.0F) kernels_.cap_slope(tile.rows, scratch_.capped, a_.softcap, dp, ds, plan_.block_keys);
+    float* dv_panel = scratch_.dv_transposed + keys * dv;
+    kernels_.gemm_add(dv, scratch_.d_out_transposed, plan_.block_rows, tile.scores, tile.rows, dv_panel, panel_,
+                      nullptr);
+    kernels_.gemm_add(d, scratch_.queries_transposed, plan_.block_rows, dp, tile.rows,
+                      scratch_.dk_transposed + keys * d, panel_, nullptr);
+    if (poisoned_) AddPoison(tile, dv_panel);
+  }
+
+  const float* DropoutFactors(const ScoreTile& tile) {
+    const kernels::Dropout dropout = call_.forward.dropout();
+    std::fill_n(scratch_.dropout, tile.rows * panel_, 1.0F);
+    for (std::int32_t r = 0; r < tile.rows; ++r) {
+      dropout.Apply(scratch_.dropout + std::int64_t{r} * panel_, tile.keys, tile.batch, tile.head, tile.row + r,
+                    tile.key);
+    }
+    return scratch_.dropout;
+  }
+
+  void AddBias(const ScoreTile& tile, const float* ds) {
+    const BroadcastStrides& s = a_.bias_strides;
+    for (std::int32_t r = 0; r < tile.rows; ++r, ds += panel_) {
+      const std::int32_t i = tile.row + r;
+      const std::int64_t head = std::int64_t{tile.batch} * a_.heads + tile.head;
+      if (call_.bias_mode == BiasSums::kOfRows) {
+        float sum = 0.0F;
+        for (std::int32_t j = 0; j < tile.keys; ++j) sum += ds[j];
+        call_.bias_sums[head * a_.queries + i] += sum;
+        continue;
+      }
+      float* to = call_.bias_mode == BiasSums::kOfColumns
+                      ? call_.bias_sums + head * a_.keys
+                      : call_.args.d_bias + std::int64_t{tile.batch} * s.batch + std::int64_t{tile.head} * s.head +
+                            std::int64_t{i} * s.row;
+      for (std::int32_t j = 0; j < tile.keys; ++j) to[tile.key + j] += ds[j];
+    }
+  }
+
+  // The transposed copy of dO holds 0 for NaN and infinities; here they reach the keys that their rows see, and no others.
+  void AddPoison(const ScoreTile& tile, float* dv_panel) {
+    for (std::int32_t r = 0; r < tile.rows; ++r) {
+      const float* d_out = d_out_ + std::int64_t{r} * a_.out_strides.row;
+      for (std::int32_t c = 0; c < a_.value_dim; ++c) {
+        if (std::isfinite(d_out[c])) continue;
+        for (std::int32_t j = 0; j < tile.keys; ++j) {
+          const std::int64_t at = std::int64_t{r} * panel_ + j;
+          if (scratch_.visible[at] != 0) dv_panel[std::int64_t{c} * panel_ + j] += tile.scores[at] * d_out[c];
+        }
+      }
+    }
+  }
+
+  const AttentionBackwardCall& call_;
+  const AttentionArgs& a_;
+  const AttentionBackwardPlan& plan_;
+  const kernels::KernelTable& kernels_;
+  const std::int32_t panel_;
+  const AttentionBackwardScratch scratch_;
+  const std::int32_t rotation_;
+  const std::int32_t chunk_;
+  const std::int32_t kv_head_;
+  const std::int32_t batch_;
+  const Visibility visibility_;
+  std::int32_t first_row_, last_row_;
+  std::int32_t first_key_, last_key_;
+  std::int32_t part_key_ = 0;
+  std::int32_t part_end_ = 0;
+  bool packed_ = false;
+  const float* d_out_ = nullptr;  // of the block's first row
+  bool poisoned_ = false;         // the block's dO
+};
+
+}  // namespace
+
+void BackwardTileTask(void* phase, std::int64_t index, int thread) {
+  BackwardRun(*static_cast<const AttentionBackwardPhase*>(phase), index, thread).Run();
+}
+
+}  // namespace headwise

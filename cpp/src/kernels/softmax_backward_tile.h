@@ -1,0 +1,85 @@
+// Kernel: one panel of scores and of dO V^T -> weights and score gradients.
+//
+// Contract: `s` and `dp` are panels of `rows` rows of kPanel floats; hidden scores are -infinity. shift[r] is the row's
+// log-sum-exp in the scores' units (+infinity for a row without a visible key), delta[r] = dO_r . O_r. On return s holds
+// the weights (times dropout's factor when there is one) and dp the gradients of the scores, which also stand in
+// ds[r * ld + column]. A hidden score's weight and gradient are exactly 0, whatever dp held: that is selected, not
+// multiplied.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+
+#include "kernels/exp2.h"
+#include "kernels/gemm_tile.h"
+#include "kernels/softmax_tile.h"
+#include "simd/simd.h"
+
+namespace headwise::kernels {
+
+struct SoftmaxBackwardTile {
+  using V = simd::Vector;
+  static constexpr int kPanel = GemmTile::kPanel;
+  static constexpr float kHidden = -std::numeric_limits<float>::infinity();
+
+  // `dropout` is a panel of factors, or null.
+  template <bool kLog2Units>
+  static void Run(int rows, float* s, float* dp, const float* shift, const float* delta, const float* dropout,
+                  float* ds, std::ptrdiff_t ld) {
+    if (dropout == nullptr) {
+      Rows<kLog2Units, false>(rows, s, dp, shift, delta, nullptr, ds, ld);
+    } else {
+      Rows<kLog2Units, true>(rows, s, dp, shift, delta, dropout, ds, ld);
+    }
+  }
+
+  // The softcap's slope: multiplies both copies of the gradients by 1 - (capped / cap)^2. `capped` is a panel.
+  static void ApplyCapSlope(int rows, const float* capped, float cap, float* dp, float* ds, std::ptrdiff_t ld) {
+    const V one = simd::Splat(1.0F);
+    const V zero = simd::Splat(0.0F);
+    const V inverse = simd::Splat(1.0F / cap);
+    for (int r = 0; r < rows; ++r, capped += kPanel, dp += kPanel, ds += ld) {
+      for (int i = 0; i < kPanel; i += simd::kLanes) {
+        const V t = simd::Load(capped + i) * inverse;
+        const V gradient = simd::Load(dp + i);
+        // A zero stays one: it may be a hidden key's, whose score may be NaN.
+        const V sloped = simd::Select(gradient == zero, zero, gradient * (one - t * t));
+        simd::Store(dp + i, sloped);
+        simd::Store(ds + i, sloped);
+      }
+    }
+  }
+
+ private:
+  template <bool kLog2Units, bool kDropout>
+  [[gnu::always_inline]] static inline void Rows(int rows, float* s, float* dp, const float* shift, const float* delta,
+                                                 const float* dropout, float* ds, std::ptrdiff_t ld) {
+    const Exp2 exp2(kExp2Constants);
+    const V hidden = simd::Splat(kHidden);
+    const V zero = simd::Splat(0.0F);
+    const V log2e = simd::Splat(SoftmaxTile::kLog2e);
+    for (int r = 0; r < rows; ++r, s += kPanel, dp += kPanel, ds += ld) {
+      const V top = simd::Splat(shift[r]);
+      const V row_delta = simd::Splat(delta[r]);
+      for (int i = 0; i < kPanel; i += simd::kLanes) {
+        const V score = simd::Load(s + i);
+        const V x = score - top;
+        // Selected, since the shift may be NaN.
+        const V p = simd::Select(score == hidden, zero, exp2(kLog2Units ? x : x * log2e));
+        V gradient = simd::Load(dp + i);
+        if constexpr (kDropout) {
+          const V factor = simd::Load(dropout + r * kPanel + i);
+          simd::Store(s + i, p * factor);
+          gradient = gradient * factor;
+        } else {
+          simd::Store(s + i, p);
+        }
+        gradient = simd::Select(score == hidden, zero, p * (gradient - row_delta));
+        simd::Store(dp + i, gradient);
+        simd::Store(ds + i, gradient);
+      }
+    }
+  }
+};
+
+}  // namespace headwise::kernels

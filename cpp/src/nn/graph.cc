@@ -1,0 +1,241 @@
+// Layers: the graph's memory, its list of nodes, and the operations that make them.
+#include "nn/graph.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "memory/aligned.h"
+#include "nn/element_blocks.h"
+#include "nn/graph_nodes.h"
+
+namespace headwise {
+namespace {
+
+struct AddContext {
+  const float* from;
+  float* to;
+  std::int64_t count;
+};
+
+void AddElements(void* context, std::int64_t index, int /*thread*/) {
+  const auto& add = *static_cast<const AddContext*>(context);
+  const ElementRange range = ElementsOfBlock(index, add.count);
+  for (std::int64_t i = range.begin; i < range.end; ++i) add.to[i] += add.from[i];
+}
+
+}  // namespace
+
+Graph::~Graph() {
+  for (Link* link = last_; link != nullptr; link = link->before) link->node->~GraphNode();
+  while (blocks_ != nullptr) {
+    Block* block = blocks_;
+    blocks_ = block->before;
+    FreeAligned(block);
+  }
+}
+
+void* Graph::Take(std::uint64_t bytes) {
+  if (!status_.ok()) return nullptr;
+  const std::uint64_t all = CheckedAdd(AlignUp(sizeof(Block)), AlignUp(bytes));
+  auto* block = static_cast<unsigned char*>(AllocateAligned(all));
+  if (block == nullptr) {
+    status_ = Status::OutOfMemory(all);
+    return nullptr;
+  }
+  blocks_ = new (block) Block{blocks_};
+  return block + AlignUp(sizeof(Block));
+}
+
+float* Graph::Floats(std::int64_t count) {
+  return static_cast<float*>(Take(CheckedMul(static_cast<std::uint64_t>(count), sizeof(float))));
+}
+
+bool Graph::Fits(bool condition, const char* argument) {
+  if (status_.ok() && !condition) status_ = Status::InvalidShape(argument);
+  return status_.ok();
+}
+
+bool Graph::Append(GraphNode* node) {
+  if (node == nullptr) return false;
+  auto* link = Make<Link>(Link{node, last_, nullptr});
+  if (link == nullptr) {
+    node->~GraphNode();
+    return false;
+  }
+  (last_ != nullptr ? last_->next : first_) = link;
+  last_ = link;
+  ++nodes_;
+  return true;
+}
+
+Value* Graph::NewValue(std::int32_t rows, std::int32_t width) {
+  auto* value = Make<Value>();
+  if (value == nullptr) return nullptr;
+  value->rows = rows;
+  value->width = width;
+  value->data = Floats(value->count());
+  if (training_) value->gradient = Floats(value->count());
+  return status_.ok() ? value : nullptr;
+}
+
+Value* Graph::Given(const float* data, std::int32_t rows, std::int32_t width, float* gradient) {
+  auto* value = Make<Value>();
+  if (value == nullptr) return nullptr;
+  value->data = const_cast<float*>(data);
+  value->gradient = gradient;
+  value->rows = rows;
+  value->width = width;
+  return value;
+}
+
+Value* Graph::Parameter(const ParameterArena& arena, std::int32_t index, std::int32_t first, std::int32_t rows) {
+  if (status_.ok() && index < 0) status_ = Status::InvalidValue("parameter");
+  if (!status_.ok()) return nullptr;
+  const ParameterArena::Parameter& parameter = arena.parameter(index);
+  const bool flat = parameter.rank == 1;
+  const std::int32_t width = flat ? 1 : parameter.shape[1];
+  if (rows < 0) rows = parameter.shape[0];
+  auto* value = Make<Value>();
+  if (value == nullptr) return nullptr;
+  const std::int64_t offset = std::int64_t{first} * width;
+  value->data = arena.value(index) + offset;
+  value->gradient = training_ && arena.gradients() != nullptr ? arena.gradient(index) + offset : nullptr;
+  value->rows = rows;
+  value->width = width;
+  value->is_parameter = true;
+  return value;
+}
+
+Value* Graph::Linear(Value* x, Value* weight, Value* bias) {
+  if (!status_.ok() || !Fits(x->width == weight->width, "weight")) return nullptr;
+  if (!Fits(bias == nullptr || bias->count() == weight->rows, "bias")) return nullptr;
+  Value* y = NewValue(x->rows, weight->rows);
+  if (y == nullptr) return nullptr;
+  return Append(Make<LinearNode>(x, weight, bias, y)) ? y : nullptr;
+}
+
+Value* Graph::Normalize(Value* x, const NormParameters& parameters) {
+  if (!status_.ok() || !Fits(parameters.gain->count() == x->width, "gain")) return nullptr;
+  Value* y = NewValue(x->rows, x->width);
+  const std::int32_t kept = parameters.kind == GraphNorm::kBatch ? x->width : x->rows;
+  float* mean = Floats(kept);
+  float* inverse = Floats(kept);
+  if (inverse == nullptr) return nullptr;
+  return Append(Make<NormNode>(x, parameters, y, mean, inverse)) ? y : nullptr;
+}
+
+Value* Graph::Activate(Value* x, ActivationKind kind) {
+  if (!status_.ok()) return nullptr;
+  Value* y = NewValue(x->rows, x->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<ActivationNode>(x, kind, y)) ? y : nullptr;
+}
+
+Value* Graph::Add(Value* a, Value* b) {
+  if (!status_.ok() || !Fits(a->rows == b->rows && a->width == b->width, "add")) return nullptr;
+  Value* y = NewValue(a->rows, a->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<AddNode>(a, b, y)) ? y : nullptr;
+}
+
+Value* Graph::Dropout(Value* x, float rate) {
+  if (!status_.ok()) return nullptr;
+  if (!training_ || rate == 0.0F) return x;
+  Value* y = NewValue(x->rows, x->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<DropoutNode>(x, rate, nodes_, y)) ? y : nullptr;
+}
+
+Value* Graph::Embed(Value* table, const std::int32_t* ids, std::int32_t rows, float scale, Value* positions,
+                    std::int32_t length) {
+  if (!status_.ok()) return nullptr;
+  if (!Fits(positions == nullptr || (positions->width == table->width && length <= positions->rows), "positions")) {
+    return nullptr;
+  }
+  for (std::int32_t row = 0; row < rows; ++row) {
+    if (ids[row] >= 0 && ids[row] < table->rows) continue;
+    status_ = Status::InvalidValue("ids");
+    return nullptr;
+  }
+  Value* y = NewValue(rows, table->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<EmbedNode>(table, ids, scale, positions, length, y)) ? y : nullptr;
+}
+
+Value* Graph::AddPositions(Value* x, Value* positions, std::int32_t length) {
+  if (!status_.ok() || positions == nullptr) return x;
+  if (!Fits(positions->width == x->width && length <= positions->rows, "positions")) return nullptr;
+  Value* y = NewValue(x->rows, x->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<PositionNode>(x, positions, length, y)) ? y : nullptr;
+}
+
+Value* Graph::Attend(Value* q, Value* k, Value* v, const AttentionArgs& options, float dropout) {
+  if (!status_.ok()) return nullptr;
+  const std::int64_t query_rows = std::int64_t{options.batch} * options.queries;
+  const std::int64_t key_rows = std::int64_t{options.batch} * options.keys;
+  const bool fits = options.heads > 0 && options.kv_heads > 0 && q->rows == query_rows && k->rows == key_rows &&
+                    v->rows == key_rows && q->width % options.heads == 0 && v->width % options.kv_heads == 0 &&
+                    k->width == q->width / options.heads * options.kv_heads;
+  if (!Fits(fits, "attention")) return nullptr;
+  Value* y = NewValue(q->rows, v->width / options.kv_heads * options.heads);
+  float* log_sum_exp = Floats(query_rows * options.heads);
+  if (log_sum_exp == nullptr) return nullptr;
+  return Append(Make<AttendNode>(*this, q, k, v, options, dropout, nodes_, log_sum_exp, y)) ? y : nullptr;
+}
+
+CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing) {
+  if (!status_.ok()) return nullptr;
+  float* row_loss = Floats(logits->rows);
+  auto* row_correct = reinterpret_cast<std::uint8_t*>(Floats((logits->rows + 3) / 4));
+  if (row_correct == nullptr) return nullptr;
+  CrossEntropyArgs args;
+  args.rows = logits->rows;
+  args.classes = logits->width;
+  args.smoothing = smoothing;
+  args.ignored = ignored;
+  args.logits = logits->data;
+  args.targets = targets;
+  args.row_loss = row_loss;
+  args.row_correct = row_correct;
+  args.d_logits = logits->gradient;
+  logits->written = true;
+  auto* node = Make<LossNode>(args);
+  return Append(node) ? &node->loss() : nullptr;
+}
+
+Status Graph::Forward(Job& job) {
+  for (Link* link = first_; link != nullptr && status_.ok(); link = link->next) {
+    if (Status status = link->node->Forward(*this, job); !status.ok()) status_ = status;
+  }
+  return status_;
+}
+
+Status Graph::Backward(Job& job) {
+  if (!training_) return Status::InvalidValue("training");
+  for (Link* link = last_; link != nullptr && status_.ok(); link = link->before) {
+    if (Status status = link->node->Backward(*this, job); !status.ok()) status_ = status;
+  }
+  return status_;
+}
+
+float* Graph::Into(Value* value, bool* add) {
+  *add = value != nullptr && (value->is_parameter || value->written);
+  if (value == nullptr || value->gradient == nullptr) return nullptr;
+  value->written = true;
+  return value->gradient;
+}
+
+float* Graph::StoreFor(Value* value, bool* add) {
+  float* into = Into(value, add);
+  return into != nullptr && *add ? Floats(value->count()) : into;
+}
+
+Status Graph::AddStored(Value* value, const float* stored, bool add, Job& job) {
+  if (!add || stored == nullptr) return status_;
+  auto* context = Make<AddContext>(AddContext{stored, value->gradient, value->count()});
+  if (context == nullptr) return status_;
+  return job.AddPhase(ElementBlocks(value->count()), &AddElements, context);
+}
+
+}  // namespace headwise

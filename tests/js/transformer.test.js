@@ -1,0 +1,287 @@
+// Tests: engine.transformer through the package: PyTorch's encoder cases, a task that it learns, generation, checkpoints,
+// threads, and what it refuses.
+
+import { createEngine, warmupSchedule } from 'headwise';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expectClose, expectSame } from './compare.js';
+import { conformanceFolder } from './conformance/read.js';
+import { randomSource } from './support/random.js';
+import { byHand, otherFloat32 } from './tolerances.js';
+
+let engine;
+beforeAll(async () => {
+  engine = await createEngine({ threads: 2 });
+});
+afterAll(() => engine.dispose());
+
+const tensor = (data, shape) => ({ data: Float32Array.from(data), shape });
+const identity = (n) =>
+  tensor(
+    Array.from({ length: n * n }, (_, i) => Number(i % (n + 1) === 0)),
+    [n, n],
+  );
+
+// An encoder between identities: its logits are what the stack puts out.
+async function bareEncoder(embedDim, options) {
+  const model = engine.transformer({
+    kind: 'encoder',
+    embedDim,
+    patchDim: embedDim,
+    targetVocabulary: embedDim,
+    positions: 'none',
+    trainable: false,
+    ...options,
+  });
+  await model.setWeights({
+    'source_projection.weight': identity(embedDim),
+    'generator.weight': identity(embedDim),
+  });
+  return model;
+}
+
+const folder = conformanceFolder();
+if (!folder) {
+  test.skip('PyTorch layers: no cases here; HEADWISE_CONFORMANCE names their folder', () => {});
+  process.stderr.write(
+    'PyTorch layers skipped: set HEADWISE_CONFORMANCE to the folder of the cases\n',
+  );
+} else {
+  const { cases } = JSON.parse(
+    readFileSync(join(folder, 'pytorch', 'transformer_layers.json'), 'utf8'),
+  );
+  // An encoder reads no mask of queries by keys, and a decoder reads an encoder's output only.
+  const covered = cases.filter(({ kind, masks }) => kind === 'encoder' && !masks.src_mask);
+  process.stderr.write(
+    `PyTorch layers: ${covered.length} of ${cases.length} cases run; not those of decoders and src_mask\n`,
+  );
+
+  test.each(covered)('PyTorch: $name', async (c) => {
+    const [rows, batch] = [c.input.length, c.input[0].length];
+    const batchFirst = (list) => Array.from({ length: batch }, (_, b) => list.map((row) => row[b]));
+    const model = await bareEncoder(c.d_model, {
+      numHeads: c.nhead,
+      feedForwardDim: c.dim_feedforward,
+      encoderLayers: c.num_layers,
+      activation: c.activation,
+      normFirst: c.norm_first,
+      finalNorm: c.final_layernorm,
+      epsilon: c.layer_norm_eps,
+    });
+    const weights = await model.getWeights();
+    const stateDict = {};
+    for (const [name, { shape, data }] of Object.entries(weights)) {
+      if (!name.startsWith('encoder.layers.')) continue;
+      stateDict[name.slice('encoder.'.length)] = tensor(
+        data.map((_, i) => Math.cos(i)),
+        shape,
+      );
+    }
+    if (c.final_layernorm) {
+      stateDict['norm.weight'] = tensor(new Array(c.d_model).fill(1), [c.d_model]);
+      stateDict['norm.bias'] = tensor(new Array(c.d_model).fill(0), [c.d_model]);
+    }
+    await model.loadTorch(stateDict, 'encoder');
+    const input = { patches: tensor(batchFirst(c.input).flat(2), [batch, rows, c.d_model]) };
+    const hidden = c.masks.src_key_padding_mask;
+    if (hidden) input.sourceMask = hidden.map((row) => row.map((flag) => !flag));
+    const logits = await model.forward(input);
+    expectClose(logits, batchFirst(c.expected).flat(2), otherFloat32);
+    model.dispose();
+  });
+}
+
+test('heads are split and merged token by token (E6)', async () => {
+  // Only attention is left: both norms see the sum of tokens and attention, so the difference is looked at before them.
+  const model = await bareEncoder(4, {
+    numHeads: 2,
+    encoderLayers: 1,
+    feedForwardDim: 1,
+    normFirst: true,
+    finalNorm: false,
+  });
+  const zeros = (shape) => tensor(new Array(shape.reduce((a, b) => a * b, 1)).fill(0), shape);
+  const inProjection = zeros([12, 4]);
+  for (let i = 0; i < 4; i++) inProjection.data[(8 + i) * 4 + i] = 1;
+  await model.setWeights({
+    'encoder.layers.0.self_attn.in_proj_weight': inProjection,
+    'encoder.layers.0.self_attn.out_proj.weight': identity(4),
+    'encoder.layers.0.linear2.weight': zeros([4, 1]),
+    'encoder.layers.0.norm1.weight': tensor([1, 2, 3, 4], [4]),
+  });
+  const x = [[1, 2, 3, 5], [8, 5, 6, 7]]; // prettier-ignore
+  const normed = x.map((row) => {
+    const mean = row.reduce((a, b) => a + b) / 4;
+    const spread = Math.sqrt(row.reduce((a, b) => a + (b - mean) ** 2, 0) / 4 + 1e-5);
+    return row.map((value, i) => ((value - mean) / spread) * (i + 1));
+  });
+  const mean = normed[0].map((value, i) => (value + normed[1][i]) / 2);
+  const logits = await model.forward({ patches: tensor(x.flat(), [1, 2, 4]) });
+  expectClose(logits, x.map((row) => row.map((value, i) => value + mean[i])).flat(), byHand);
+  model.dispose();
+});
+
+// Source digits 1…5 come back in reverse, behind the start token 0 and before the end token 6.
+function reversals(count, length, seed) {
+  const next = randomSource(seed);
+  const source = Array.from({ length: count }, () =>
+    Array.from({ length }, () => 1 + Math.floor(next() * 5)),
+  );
+  const answers = source.map((row) => [...row].reverse());
+  return {
+    source,
+    target: answers.map((row) => [0, ...row]),
+    labels: answers.map((row) => [...row, 6]),
+  };
+}
+
+const small = {
+  kind: 'encoder-decoder',
+  embedDim: 16,
+  numHeads: 2,
+  feedForwardDim: 32,
+  encoderLayers: 1,
+  decoderLayers: 1,
+  sourceVocabulary: 6,
+  targetVocabulary: 7,
+  maxLength: 8,
+  normFirst: true,
+};
+
+async function* batches(steps, from = 1) {
+  for (let i = from; i < from + steps; i++) yield reversals(16, 3, i);
+}
+
+test('it learns to reverse, generates, and its attention adds up to 1', async () => {
+  const model = engine.transformer(small);
+  let last;
+  for await (const progress of model.train(batches(300), {
+    learningRate: 0.01,
+    maxGradientNorm: 1,
+  }))
+    last = progress;
+  expect(last.step).toBe(300);
+  expect(last.loss).toBeLessThan(0.3);
+  const input = { source: [[1, 4, 2]] };
+  const options = { startToken: 0, endToken: 6 };
+  expect(await model.generate(input, options)).toEqual([2, 4, 1]);
+  expect(await model.generate(input, { ...options, beams: 3 })).toEqual([2, 4, 1]);
+  expect(await model.generate(input, { ...options, topK: 1, seed: 3 })).toEqual([2, 4, 1]);
+  const drawn = { ...options, temperature: 3, seed: 5 };
+  expect(await model.generate(input, drawn)).toEqual(await model.generate(input, drawn));
+  const weights = await model.attentionWeights({ ...input, target: [[0, 2]] });
+  expect(weights.cross.map(({ shape }) => shape)).toEqual([[1, 2, 2, 3]]);
+  const [a, b, c] = weights.cross[0].data;
+  expect(a + b + c).toBeCloseTo(1, 5);
+  model.dispose();
+});
+
+test('a later target token changes no earlier logits (E1)', async () => {
+  const model = engine.transformer(small);
+  const rows = async (target) =>
+    (await model.forward({ source: [[1, 2]], target: [target] })).data.slice(0, 14);
+  expectSame(await rows([0, 1, 2]), await rows([0, 1, 5]));
+  model.dispose();
+});
+
+test('the same bits for any number of threads, and from a checkpoint on', async () => {
+  const single = await createEngine({ threads: 1, variant: engine.info.variant });
+  const options = {
+    optimizer: 'adamw',
+    weightDecay: 0.01,
+    learningRate: warmupSchedule(16, 4),
+    labelSmoothing: 0.1,
+  };
+  const config = { ...small, dropout: 0.1, seed: 4 };
+  const run = async (model, from, steps) => {
+    const losses = [];
+    for await (const { loss } of model.train(batches(steps, from), options)) losses.push(loss);
+    return losses;
+  };
+  const [one, two, resumed] = [
+    single.transformer(config),
+    engine.transformer(config),
+    engine.transformer({ ...config, seed: 4 }),
+  ];
+  const losses = await run(one, 1, 6);
+  const begun = await run(two, 1, 3);
+  await resumed.load(await two.save({ optimizer: true }));
+  expect(resumed.step).toBe(3);
+  expect([...begun, ...(await run(resumed, 4, 3))]).toEqual(losses);
+  single.dispose();
+});
+
+test('a checkpoint is a safetensors file; a damaged or strange one is refused and changes nothing', async () => {
+  const model = engine.transformer(small);
+  const file = await model.save();
+  const header = JSON.parse(
+    new TextDecoder().decode(
+      file.subarray(8, 8 + Number(new DataView(file.buffer).getBigUint64(0, true))),
+    ),
+  );
+  expect(header['encoder.layers.0.self_attn.in_proj_weight'].shape).toEqual([48, 16]);
+  const before = await model.getWeights();
+  const refuses = (bytes, words) =>
+    expect(model.load(bytes)).rejects.toMatchObject({ message: expect.stringMatching(words) });
+  await refuses(file.subarray(0, 100), /checkpoint/);
+  await refuses(file.subarray(0, file.length - 4), /generator\.|does not fit/);
+  await refuses(new Uint8Array(64), /checkpoint/);
+  await refuses('file', /checkpoint.*String/);
+  const wider = engine.transformer({ ...small, feedForwardDim: 40 });
+  await refuses(await wider.save(), /linear1.*32,16.*40,16/);
+  const deeper = engine.transformer({ ...small, encoderLayers: 2 });
+  await refuses(await deeper.save(), /encoder\.layers\.1/);
+  const after = await model.getWeights();
+  for (const name of Object.keys(before)) expectSame(after[name], before[name], name);
+});
+
+test('what it refuses names the argument, and it works on', async () => {
+  const refused = (config) => {
+    try {
+      engine.transformer({ ...small, ...config });
+    } catch (error) {
+      return `${error.code} ${error.message}`;
+    }
+    return 'nothing';
+  };
+  expect(refused({ numHeads: 3 })).toMatch(/INVALID_SHAPE numHeads/);
+  expect(refused({ kind: 'decoder' })).toMatch(/INVALID_VALUE encoderLayers/);
+  expect(refused({ dropout: 1 })).toMatch(/INVALID_VALUE dropout/);
+  expect(refused({ sourceVocabulary: undefined })).toMatch(/INVALID_TYPE sourceVocabulary/);
+  expect(refused({ depth: 2 })).toMatch(/INVALID_VALUE config.*depth/);
+  const model = engine.transformer(small);
+  const batch = reversals(2, 3, 1);
+  const fails = (change, words, options) =>
+    expect(model.trainStep({ ...batch, ...change }, options)).rejects.toMatchObject({
+      message: expect.stringMatching(words),
+    });
+  await fails({ source: [[1, 2, 6], [1, 2, 3]] }, /^source: element 2 is 6/); // prettier-ignore
+  await fails({ target: [[0, -1, 2, 3], [0, 1, 2, 3]] }, /^target: element 1 is -1/); // prettier-ignore
+  await fails({ labels: [[0, 1]] }, /^labels: shape \[2,4\].*\[1,2\]/);
+  await fails({ source: [new Array(9).fill(1), new Array(9).fill(1)] }, /^source: a length.*8.*9/);
+  await fails({}, /learningRate/, { learningRate: () => NaN });
+  await fails({}, /optimizer/, { optimizer: 'lion' });
+  await fails({ sources: [] }, /sources/);
+  const weights = await model.getWeights();
+  const broken = tensor(weights['generator.bias'].data, [7]);
+  broken.data[3] = NaN;
+  await model.setWeights({ 'generator.bias': broken });
+  await fails({}, /^step 1: the loss is NaN/);
+  await model.setWeights({ 'generator.bias': weights['generator.bias'] });
+  expect((await model.trainStep(batch)).step).toBe(1);
+  const abort = new AbortController();
+  abort.abort();
+  await expect(model.train([batch], { signal: abort.signal }).next()).rejects.toMatchObject({
+    code: 'ABORTED',
+  });
+  model.dispose();
+  model.dispose();
+  await expect(model.trainStep(batch)).rejects.toMatchObject({ code: 'DISPOSED' });
+});
+
+test('the original warm-up (E9)', () => {
+  const rate = warmupSchedule(64, 4);
+  expect([1, 4, 16].map(rate)).toEqual([0.015625, 0.0625, 0.03125]);
+  expect(rate(0)).toBe(rate(1));
+  expect(warmupSchedule(64, 0)(1)).toBe(0.125);
+});

@@ -1,0 +1,177 @@
+// Transformer: the configuration, its defaults, and the core's struct that it becomes.
+import { invalidShape, invalidType, invalidValue } from '../errors.js';
+import type { TransformerFields } from '../request.js';
+import {
+  readBoolean,
+  readChoice,
+  readFinite,
+  readInteger,
+  readOptions,
+  readSeed,
+} from '../validation/options.js';
+
+/** The configuration of `engine.transformer`. */
+export interface TransformerConfig {
+  /** What is made of what: target tokens of source tokens, of their own past, or a class for each source position. */
+  kind: 'encoder-decoder' | 'decoder' | 'encoder';
+  /** E: the width of the model. */
+  embedDim: number;
+  /** H, which divides E. */
+  numHeads: number;
+  /** Width of the feed-forward's inner layer. Default 4·E. */
+  feedForwardDim?: number | undefined;
+  /** Layers of the encoder. Default 6; none with 'decoder'. */
+  encoderLayers?: number | undefined;
+  /** Layers of the decoder. Default 6; none with 'encoder'. */
+  decoderLayers?: number | undefined;
+  /** Number of source tokens. Needed with an encoder, unless `patchDim` is given. */
+  sourceVocabulary?: number | undefined;
+  /** The source is vectors of this width, such as patches of a picture, projected to E; instead of tokens. */
+  patchDim?: number | undefined;
+  /** Number of target tokens; with 'encoder' the number of classes. */
+  targetVocabulary: number;
+  /** The longest sequence. Default 512. */
+  maxLength?: number | undefined;
+  /** Default 'layer'. */
+  norm?: 'layer' | 'rms' | 'batch' | undefined;
+  /** Norms before each branch, instead of after each sum. Default false. */
+  normFirst?: boolean | undefined;
+  /** A norm after each stack, as `torch.nn.Transformer` always has. Default `normFirst`. */
+  finalNorm?: boolean | undefined;
+  /** Default 'relu'. */
+  activation?: 'relu' | 'gelu' | 'gelu-tanh' | undefined;
+  /** Default 'sinusoidal'. */
+  positions?: 'sinusoidal' | 'learned' | 'none' | undefined;
+  /** The target's embedding is the output projection too. Default false. */
+  tied?: boolean | undefined;
+  /** Token embeddings times √E. Default true. */
+  scaleEmbedding?: boolean | undefined;
+  /** Of the norms. Default 1e-5. */
+  epsilon?: number | undefined;
+  /** Training only, from 0 to below 1: on embeddings, attention's weights, the inner layer and each branch. Default 0. */
+  dropout?: number | undefined;
+  /** Seed of start values and dropout. Default 0. */
+  seed?: number | undefined;
+  /** Whether it can be trained; without, it needs a quarter of the memory. Default true. */
+  trainable?: boolean | undefined;
+}
+
+/** A configuration with no defaults left. */
+export type ResolvedTransformerConfig = {
+  [K in keyof TransformerConfig]-?: NonNullable<TransformerConfig[K]>;
+};
+
+const names = new Set([
+  'kind',
+  'embedDim',
+  'numHeads',
+  'feedForwardDim',
+  'encoderLayers',
+  'decoderLayers',
+  'sourceVocabulary',
+  'patchDim',
+  'targetVocabulary',
+  'maxLength',
+  'norm',
+  'normFirst',
+  'finalNorm',
+  'activation',
+  'positions',
+  'tied',
+  'scaleEmbedding',
+  'epsilon',
+  'dropout',
+  'seed',
+  'trainable',
+]);
+const kinds = ['encoder-decoder', 'decoder', 'encoder'] as const;
+const norms = ['layer', 'rms', 'batch'] as const;
+const activations = ['relu', 'gelu', 'gelu-tanh'] as const;
+const positionKinds = ['sinusoidal', 'learned', 'none'] as const;
+
+const mostSize = 2 ** 24;
+const mostLayers = 999;
+
+export function readTransformerConfig(value: unknown): ResolvedTransformerConfig {
+  if (value === undefined)
+    throw invalidType('config: an object with kind, embedDim, numHeads wanted, got undefined');
+  const given = readOptions('config', value, names);
+  const size = (name: string, byDefault?: number, least = 1, most = mostSize): number =>
+    readInteger(name, given[name] === undefined ? byDefault : given[name], least, most);
+  const choice = <T extends string>(name: string, choices: readonly [T, ...T[]]): T =>
+    given[name] === undefined ? choices[0] : readChoice(name, given[name], choices);
+  const kind = readChoice('kind', given.kind, kinds);
+  const encoder = kind !== 'decoder';
+  const decoder = kind !== 'encoder';
+  const unwanted = [
+    ...(encoder ? [] : ['encoderLayers', 'sourceVocabulary', 'patchDim']),
+    ...(decoder ? [] : ['decoderLayers', 'tied']),
+  ].find((name) => given[name] !== undefined);
+  if (unwanted !== undefined) throw invalidValue(`${unwanted}: not an option of kind '${kind}'`);
+  const embedDim = size('embedDim');
+  const numHeads = size('numHeads');
+  if (embedDim % numHeads !== 0) {
+    throw invalidShape(`numHeads: a divisor of embedDim = ${embedDim} wanted, got ${numHeads}`);
+  }
+  const patchDim = given.patchDim === undefined ? 0 : size('patchDim');
+  if (patchDim > 0 && given.sourceVocabulary !== undefined)
+    throw invalidValue('patchDim: the source is either patches or tokens, both are given');
+  const dropout = given.dropout === undefined ? 0 : readFinite('dropout', given.dropout);
+  if (dropout < 0 || dropout >= 1)
+    throw invalidValue(`dropout: a number from 0 to below 1 wanted, got ${dropout}`);
+  const epsilon = given.epsilon === undefined ? 1e-5 : readFinite('epsilon', given.epsilon);
+  if (epsilon < 0) throw invalidValue(`epsilon: a number from 0 wanted, got ${epsilon}`);
+  readSeed('seed', given.seed);
+  const normFirst = readBoolean('normFirst', given.normFirst, false);
+  return {
+    kind,
+    embedDim,
+    numHeads,
+    feedForwardDim: size('feedForwardDim', 4 * embedDim),
+    encoderLayers: encoder ? size('encoderLayers', 6, 1, mostLayers) : 0,
+    decoderLayers: decoder ? size('decoderLayers', 6, 1, mostLayers) : 0,
+    sourceVocabulary: encoder && patchDim === 0 ? size('sourceVocabulary') : 0,
+    patchDim,
+    targetVocabulary: size('targetVocabulary'),
+    maxLength: size('maxLength', 512),
+    norm: choice('norm', norms),
+    normFirst,
+    finalNorm: readBoolean('finalNorm', given.finalNorm, normFirst),
+    activation: choice('activation', activations),
+    positions: choice('positions', positionKinds),
+    tied: readBoolean('tied', given.tied, false),
+    scaleEmbedding: readBoolean('scaleEmbedding', given.scaleEmbedding, true),
+    epsilon,
+    dropout,
+    seed: given.seed === undefined ? 0 : (given.seed as number),
+    trainable: readBoolean('trainable', given.trainable, true),
+  };
+}
+
+/** The core's struct, field by field. */
+export function fieldsOf(config: ResolvedTransformerConfig): TransformerFields {
+  const [low, high] = readSeed('seed', config.seed);
+  return {
+    kind: kinds.indexOf(config.kind),
+    embed_dim: config.embedDim,
+    heads: config.numHeads,
+    feed_forward: config.feedForwardDim,
+    encoder_layers: config.encoderLayers,
+    decoder_layers: config.decoderLayers,
+    source_vocabulary: config.sourceVocabulary,
+    source_width: config.patchDim,
+    target_vocabulary: config.targetVocabulary,
+    most_positions: config.maxLength,
+    norm: norms.indexOf(config.norm),
+    norm_first: Number(config.normFirst),
+    final_norm: Number(config.finalNorm),
+    activation: activations.indexOf(config.activation),
+    position: positionKinds.indexOf(config.positions),
+    tied: Number(config.tied),
+    scale_embedding: Number(config.scaleEmbedding),
+    epsilon: config.epsilon,
+    dropout: config.dropout,
+    seed_low: low,
+    seed_high: high,
+  };
+}

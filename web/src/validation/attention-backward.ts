@@ -1,0 +1,56 @@
+// Validation: engine.attentionBackward's arguments to an AttentionBackwardRequest.
+import { invalidValue } from '../errors.js';
+import type { AttentionBackwardRequest } from '../request.js';
+import type { TensorLike } from '../tensor.js';
+import { readAttention, type AttentionOptions } from './attention.js';
+import { checkShape, readAnyFloats, readTensor } from './shapes.js';
+
+/** A checked call: the request, and the shapes of what comes out. */
+export interface CheckedBackward {
+  request: AttentionBackwardRequest;
+  signal: AbortSignal | undefined;
+  shapes: { q: number[]; k: number[]; v: number[]; bias?: number[] };
+}
+
+/** Throws for whatever is wrong; what it returns can be computed. */
+export function readAttentionBackward(
+  dOutputValue: TensorLike,
+  qValue: TensorLike,
+  kValue: TensorLike,
+  vValue: TensorLike,
+  outputValue: TensorLike,
+  logSumExpValue: TensorLike,
+  options: AttentionOptions | undefined,
+): CheckedBackward {
+  const dOutput = readTensor('dOutput', dOutputValue);
+  const call = readAttention(qValue, kValue, vValue, options);
+  if (call.out !== undefined) {
+    throw invalidValue('out: attentionBackward has several outputs and takes no array for them');
+  }
+  const output = readTensor('output', outputValue);
+  const logSumExp = readTensor('logSumExp', logSumExpValue);
+  const { batch, heads, queries } = call.request;
+  checkShape('dOutput', dOutput.shape, call.outputShape, 'as output');
+  checkShape('output', output.shape, call.outputShape, "as attention's output");
+  checkShape('logSumExp', logSumExp.shape, [batch, heads, queries], '[B,H,L]');
+  const { weightHeads: _, ...request } = call.request;
+  const shapes: CheckedBackward['shapes'] = {
+    q: readTensor('q', qValue).shape,
+    k: readTensor('k', kValue).shape,
+    v: readTensor('v', vValue).shape,
+  };
+  if (options?.bias !== undefined) shapes.bias = readAnyFloats('bias', options.bias).shape;
+  return {
+    request: {
+      ...request,
+      op: 'attentionBackward',
+      scoreStage: 0,
+      logSumExp: false,
+      output: output.data,
+      forwardLogSumExp: logSumExp.data,
+      dOutput: dOutput.data,
+    },
+    signal: call.signal,
+    shapes,
+  };
+}
