@@ -3,6 +3,7 @@ import { h } from '../dom.ts';
 import { say, t } from '../i18n/index.ts';
 import { HeatMap } from '../heatmap/heat-map.ts';
 import { hiddenCells } from '../heatmap/data.ts';
+import { SIZES } from '../../../examples/lib/transformer.mjs';
 import { headOf } from '../../../examples/lib/matrix.mjs';
 import { ownScaleSwitch } from '../parts/own-scale-switch.ts';
 import { showWeights } from '../parts/weights-view.ts';
@@ -13,6 +14,7 @@ import {
   walkHead,
   walkHeadChoice,
   walkHeadPicker,
+  walkSizes,
 } from '../walk-state.ts';
 import { codeBlock, sectionFrame, shapeText } from './frame.ts';
 import { tokenAxis } from './walkthrough.ts';
@@ -84,7 +86,7 @@ export function kindsSection(): HTMLElement {
   section.append(
     h('div.kinds-controls', {}, walkHeadPicker(true), ownScaleSwitch()),
     h('div.kinds', {}, ...parts),
-    say(h('p.aside'), (s) => s.kinds.note),
+    say(h('p.aside'), (s) => s.kinds.note[walkSizes.get() === SIZES ? 'drawn' : 'trained']),
   );
   return section;
 }

@@ -1,4 +1,4 @@
-// Example logic: sequences to batches: shuffled anew for each epoch, neighbours in length together, padded to the longest.
+// Example logic: sequences to batches: shuffled anew for each epoch, padded to the longest.
 import { shuffled } from '../random.mjs';
 import { PAD_ID } from './vocabulary.mjs';
 
@@ -24,23 +24,18 @@ export function padded(sequences, length = Math.max(0, ...sequences.map((s) => s
 }
 
 /**
- * One epoch's batches: every item exactly once. Items are shuffled, then sorted by length within stretches of some batches, so
- * that little is padding and no two epochs are alike; the order of the batches is shuffled too.
+ * One epoch's batches: every item exactly once, in an order of its own. Neighbours in length are not put together: that would save
+ * padding, but a batch of nothing but short phrases pulls the model its own way.
  * @template T
  * @param {readonly T[]} items
  * @param {number} size items of a batch; the last may be smaller
- * @param {(item: T) => number} lengthOf
  * @param {number} seed another one for each epoch
  * @returns {T[][]}
  */
-export function epochBatches(items, size, lengthOf, seed) {
+export function epochBatches(items, size, seed) {
   if (!(size >= 1)) throw new RangeError(`a batch needs at least one item, got ${size}`);
-  const stretch = size * 16;
   const mixed = shuffled(items, seed);
   const batches = [];
-  for (let start = 0; start < mixed.length; start += stretch) {
-    const sorted = mixed.slice(start, start + stretch).sort((a, b) => lengthOf(a) - lengthOf(b));
-    for (let at = 0; at < sorted.length; at += size) batches.push(sorted.slice(at, at + size));
-  }
-  return shuffled(batches, seed + 1);
+  for (let at = 0; at < mixed.length; at += size) batches.push(mixed.slice(at, at + size));
+  return batches;
 }

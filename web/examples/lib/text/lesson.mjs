@@ -12,7 +12,7 @@ import { textCorpus } from './corpus.mjs';
 /** Characters that the model sees at once. */
 export const CONTEXT = 96;
 const BATCH = 16;
-const EPOCHS = 20;
+const EPOCHS = 16;
 const SEED = 1;
 const IGNORED = -1;
 

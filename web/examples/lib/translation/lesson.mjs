@@ -4,6 +4,7 @@ import { cosineRate, likeliest } from '../learning/lesson.mjs';
 import { exactMatches } from '../learning/metrics.mjs';
 import { BEGIN_ID, END_ID, PAD_ID, Vocabulary } from '../learning/vocabulary.mjs';
 import { sentenceOf, wordsOf } from '../learning/words.mjs';
+import { shuffled } from '../random.mjs';
 import { SHOWN, translationCorpus } from './corpus.mjs';
 
 /** @typedef {import('headwise').Transformer} Transformer */
@@ -11,7 +12,7 @@ import { SHOWN, translationCorpus } from './corpus.mjs';
 /** @typedef {{ training: number, heldOut: number, shown: { source: string, target: string }[] }} Measures exact match, 0 to 1 */
 
 const BATCH = 32;
-const EPOCHS = 14;
+const EPOCHS = 11;
 const SEED = 1;
 /** Labels that do not count. */
 const IGNORED = -1;
@@ -48,6 +49,7 @@ export function translationLesson() {
   });
   const training = corpus.training.map(encode);
   const heldOut = corpus.heldOut.map(encode);
+  const lookedAt = shuffled(training, SEED).slice(0, LOOKED_AT);
   const stepsPerEpoch = Math.ceil(training.length / BATCH);
 
   /**
@@ -59,7 +61,7 @@ export function translationLesson() {
    */
   async function exactMatch(model, pairs, signal) {
     let right = 0;
-    for (const items of epochBatches(pairs, 128, (pair) => pair.target.length, 0)) {
+    for (const items of epochBatches(pairs, 128, 0)) {
       const { labels, ...input } = batchOf(items);
       const logits = await model.forward(input, { signal });
       const { data, shape } = /** @type {{ data: Int32Array, shape: number[] }} */ (labels);
@@ -120,7 +122,6 @@ export function translationLesson() {
         sourceVocabulary: english.size,
         targetVocabulary: spanish.size,
         maxLength: LONGEST,
-        dropout: 0.1,
         seed: SEED,
       },
       epochs: EPOCHS,
@@ -134,15 +135,14 @@ export function translationLesson() {
         maxGradientNorm: 1,
       },
       *batches(epoch) {
-        for (const items of epochBatches(training, BATCH, (pair) => pair.target.length, epoch))
-          yield batchOf(items);
+        for (const items of epochBatches(training, BATCH, epoch)) yield batchOf(items);
       },
       async measure(model, signal) {
         const shown = [];
         for (const source of SHOWN)
           shown.push({ source, target: (await translate(model, source, signal)).text });
         return {
-          training: await exactMatch(model, training.slice(0, LOOKED_AT), signal),
+          training: await exactMatch(model, lookedAt, signal),
           heldOut: await exactMatch(model, heldOut, signal),
           shown,
         };
