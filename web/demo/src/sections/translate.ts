@@ -11,6 +11,7 @@ import { lessonPanel } from '../learning/panel.ts';
 import { type TranslationTask, translationClass } from '../learning/translation-state.ts';
 import { SAMPLE } from '../../../examples/lib/transformer.mjs';
 import { wordsOf } from '../../../examples/lib/learning/words.mjs';
+import { sourceWordsOf } from '../../../examples/lib/translation/corpus.mjs';
 import { BEGIN, END } from '../../../examples/lib/learning/vocabulary.mjs';
 import { sectionFrame } from './frame.ts';
 import { lazyBody } from './lazy.ts';
@@ -125,7 +126,7 @@ function body(): HTMLElement[] {
     async (signal) => {
       const text = sentence.get();
       const { model } = room;
-      if (!model || wordsOf(text).length === 0) return null;
+      if (!model || sourceWordsOf(text).length === 0) return null;
       const made = await task.translate(model, text, signal);
       const weights = await model.attentionWeights(
         task.inputOf(made.sourceWords, made.targetWords),

@@ -35,12 +35,12 @@ function body(): HTMLElement[] {
   );
 
   const prompt = createSignal(PROMPT);
-  const temperature = createSignal(0.7);
+  const temperature = createSignal(0.5);
   const layers = Array.from({ length: decoderLayers }, (_, i) => String(i));
   const layer = createSignal(layers.at(-1) ?? '0');
   const heads = new HeadPicker(numHeads);
   heads.choice.set('average');
-  const status = h('p.lesson-status', { role: 'status' });
+  const status = h('p.kept', { role: 'status' });
   let seed = 1;
 
   /** Weights behind the letter that is pointed at; asked for when the letter changes. */

@@ -9,7 +9,7 @@ import { CLASSES, PATCHES, PATCH_SIZE, makeScene, patchesOf } from './scenes.mjs
 
 const BATCH = 8;
 const STEPS = 40;
-const EPOCHS = 20;
+const EPOCHS = 15;
 const SEED = 1;
 /** Scenes of seeds from here on are never learned. */
 export const UNSEEN = 1_000_000;

@@ -5,7 +5,7 @@ import { exactMatches } from '../learning/metrics.mjs';
 import { BEGIN_ID, END_ID, PAD_ID, Vocabulary } from '../learning/vocabulary.mjs';
 import { sentenceOf, wordsOf } from '../learning/words.mjs';
 import { shuffled } from '../random.mjs';
-import { SHOWN, translationCorpus } from './corpus.mjs';
+import { SHOWN, sourceWordsOf, translationCorpus } from './corpus.mjs';
 
 /** @typedef {import('headwise').Transformer} Transformer */
 /** @typedef {{ source: number[], target: number[] }} Encoded with the end token, without the begin token */
@@ -40,11 +40,11 @@ function batchOf(pairs) {
 /** The corpus as ids, the lesson, and what a trained model is asked. */
 export function translationLesson() {
   const corpus = translationCorpus();
-  const english = new Vocabulary(corpus.training.flatMap(({ source }) => wordsOf(source)));
+  const english = new Vocabulary(corpus.training.flatMap(({ source }) => sourceWordsOf(source)));
   const spanish = new Vocabulary(corpus.training.flatMap(({ target }) => wordsOf(target)));
   /** @param {import('./phrases.mjs').Pair} pair @returns {Encoded} */
   const encode = ({ source, target }) => ({
-    source: [...english.encode(wordsOf(source)), END_ID],
+    source: [...english.encode(sourceWordsOf(source)), END_ID],
     target: [...spanish.encode(wordsOf(target)), END_ID],
   });
   const training = corpus.training.map(encode);
@@ -79,7 +79,7 @@ export function translationLesson() {
    *   that the maps are labelled with; unknown ones are in no sentence that was learned
    */
   async function translate(model, text, signal) {
-    const words = wordsOf(text).slice(0, LONGEST - 1);
+    const words = sourceWordsOf(text).slice(0, LONGEST - 1);
     const made = await model.generate(
       { source: [[...english.encode(words), END_ID]] },
       { startToken: BEGIN_ID, endToken: END_ID, maxTokens: LONGEST - 1, signal },

@@ -6,7 +6,7 @@ import { add, reshape } from '../matrix.mjs';
 import { padTokens } from '../tokens.mjs';
 import { takeApart } from '../transformer.mjs';
 import { BEGIN, END, PAD } from '../learning/vocabulary.mjs';
-import { wordsOf } from '../learning/words.mjs';
+import { sourceWordsOf } from './corpus.mjs';
 
 /** @typedef {import('headwise').Engine} Engine */
 /** @typedef {import('../matrix.mjs').Numbers} Numbers */
@@ -77,7 +77,7 @@ export async function walkTrained(engine, model, task, source, signal) {
   const sizes = { embedding: size, query: size / heads, heads };
   const state = await model.getWeights();
   const { sourceWords, targetWords } = await task.translate(model, source, signal);
-  const total = wordsOf(source).length + 1;
+  const total = sourceWordsOf(source).length + 1;
 
   /**
    * @param {string[]} words
