@@ -7,7 +7,14 @@ import { createEngine } from 'headwise';
 import { tokenize } from '../../web/examples/lib/tokens.mjs';
 import { walkThrough } from '../../web/examples/lib/transformer.mjs';
 import { errorsIn, launchChromium, openPage } from './support/chromium.js';
-import { buildDemo, figure, readByKeys, settled, valueOf } from './support/demo.js';
+import {
+  buildDemo,
+  figure,
+  readByKeys,
+  settled,
+  takeDrawnWeights,
+  valueOf,
+} from './support/demo.js';
 import { serve } from './support/server.js';
 import { threeDigits } from './support/tolerances.js';
 
@@ -38,11 +45,13 @@ afterEach(async () => {
   pages = [];
 });
 
+/** The walk-through with drawn weights, in the article's sizes, which a test can compute too; lessons.test.js has the other. */
 async function visit({ server = isolated, ...options } = {}) {
   const opened = await openPage(browser, options);
   pages.push(opened);
   await opened.page.goto(`${server.url}/`);
   await settled(opened.page);
+  await takeDrawnWeights(opened.page);
   return opened;
 }
 

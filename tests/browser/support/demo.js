@@ -66,6 +66,14 @@ export async function settled(page) {
   });
 }
 
+/** Chooses the article's sizes for the walk-through, and waits for its numbers. */
+export async function takeDrawnWeights(page) {
+  await page.locator('.walk-weights select').selectOption('drawn');
+  await page.waitForFunction(
+    () => document.querySelector('#steps .shapes .shape')?.textContent === '(1, 4, 6)',
+  );
+}
+
 /** The figure in a section whose title begins with a text. */
 export function figure(page, section, title, index = 0) {
   return page

@@ -4,25 +4,33 @@ import './style/base.css';
 import './style/layout.css';
 import './style/sections.css';
 import './style/figures.css';
+import './style/learning.css';
 import { h } from './dom.ts';
 import { label, language, say, t, toggleLanguage } from './i18n/index.ts';
+import type { Strings } from './i18n/en.ts';
 import { theme, toggleTheme } from './theme.ts';
 import { engineState, startEngine } from './engine-host.ts';
 import { button } from './parts/fields.ts';
 import { introSection } from './sections/intro.ts';
 import { walkSection } from './sections/walkthrough.ts';
 import { kindsSection } from './sections/kinds.ts';
+import { translateSection } from './sections/translate.ts';
+import { writeSection } from './sections/write.ts';
+import { segmentSection } from './sections/segment.ts';
 import { kerasSection } from './sections/keras.ts';
 import { variantsSection } from './sections/variants.ts';
 import { engineSection } from './sections/engine-panel.ts';
 
 const SECTIONS = [
-  ['steps', 'walk'],
-  ['attentions', 'kinds'],
-  ['keras', 'keras'],
-  ['variants', 'variants'],
-  ['engine', 'engine'],
-] as const;
+  ['steps', (s) => s.walk.nav],
+  ['attentions', (s) => s.kinds.nav],
+  ['translate', (s) => s.learning.nav.translate],
+  ['write', (s) => s.learning.nav.write],
+  ['segment', (s) => s.learning.nav.segment],
+  ['keras', (s) => s.keras.nav],
+  ['variants', (s) => s.variants.nav],
+  ['engine', (s) => s.engine.nav],
+] satisfies [string, (strings: Strings) => string][];
 
 function topBar(): HTMLElement {
   const languageButton = h('button.quiet', { type: 'button', onclick: toggleLanguage });
@@ -45,7 +53,7 @@ function topBar(): HTMLElement {
   };
   theme.watch(name);
   language.watch(name);
-  const links = SECTIONS.map(([id, key]) => say(h('a', { href: `#${id}` }), (s) => s[key].nav));
+  const links = SECTIONS.map(([id, name]) => say(h('a', { href: `#${id}` }), name));
   const nav = label(h('nav', {}, ...links), 'aria-label', (s) => s.contents);
   return h(
     'header.top',
@@ -85,6 +93,9 @@ document.getElementById('page')?.replaceWith(
     introSection(),
     walkSection(),
     kindsSection(),
+    translateSection(),
+    writeSection(),
+    segmentSection(),
     kerasSection(),
     variantsSection(),
     engineSection(),

@@ -38,6 +38,9 @@ export function shapeText(shape) {
   return `(${shape.join(', ')})`;
 }
 
+/** @param {number} share 0 to 1 */
+export const percent = (share) => `${(100 * share).toFixed(1)} %`;
+
 /** @param {number} value */
 function number(value) {
   if (value === -Infinity) return 'hidden';

@@ -48,3 +48,20 @@ export function normalNumbers(count, seed) {
   }
   return numbers;
 }
+
+/**
+ * The items in another order (Fisher–Yates).
+ * @template T
+ * @param {readonly T[]} items
+ * @param {number} seed
+ * @returns {T[]} a new array
+ */
+export function shuffled(items, seed) {
+  const uniform = uniformGenerator(seed);
+  const mixed = [...items];
+  for (let i = mixed.length - 1; i > 0; i--) {
+    const j = Math.floor(uniform() * (i + 1));
+    [mixed[i], mixed[j]] = [mixed[j], mixed[i]];
+  }
+  return mixed;
+}

@@ -79,92 +79,95 @@ function reshapeIds(ids) {
 }
 
 /**
+ * @typedef {{ kind: 'encoder' | 'decoder' | 'cross', queries: Sequence, keys: Sequence, queryInput: Numbers,
+ *   keyInput: Numbers, causal: boolean }} Apart what one attention is given
+ */
+
+/** @typedef {{ embedding: number, query: number, heads: number }} Sizes */
+
+/**
  * One multi-head attention, step after step.
  * @param {Engine} engine
- * @param {{ kind: 'encoder' | 'decoder' | 'cross', queries: Sequence, keys: Sequence, queryInput: Numbers,
- *   keyInput: Numbers, causal: boolean, seed: number, clock: Clock, signal?: AbortSignal }} parts
+ * @param {import('headwise').MultiHeadAttention} layer of these sizes
+ * @param {Sizes} sizes
+ * @param {Apart & { clock: Clock, signal?: AbortSignal }} parts
  * @returns {Promise<AttentionSteps>}
  */
-async function takeApart(engine, parts) {
-  const { kind, queries, keys, queryInput, keyInput, causal, seed, clock, signal } = parts;
-  const { embedding: size, heads, query: headSize } = SIZES;
+export async function takeApart(engine, layer, sizes, parts) {
+  const { kind, queries, keys, queryInput, keyInput, causal, clock, signal } = parts;
+  const { embedding: size, heads, query: headSize } = sizes;
   const L = queries.tokens.length;
   const S = keys.tokens.length;
   const name = (/** @type {string} */ step) => `${kind}.${step}`;
-  const layer = engine.multiHeadAttention({ embedDim: size, numHeads: heads, seed });
-  try {
-    // The layer's kernels are [E,H,D] and [H,D,E]: the heads lie side by side in one matrix, which is what the article means
-    // by a split that is logical only.
-    const w = await layer.getWeights();
-    const kernels = {
-      query: reshape(w.query.kernel, [size, size]),
-      key: reshape(w.key.kernel, [size, size]),
-      value: reshape(w.value.kernel, [size, size]),
-      output: reshape(w.output.kernel, [size, size]),
-    };
-    const bias = (/** @type {Numbers | undefined} */ b) => b && reshape(b, [size]);
+  // The layer's kernels are [E,H,D] and [H,D,E]: the heads lie side by side in one matrix, which is what the article means
+  // by a split that is logical only.
+  const w = await layer.getWeights();
+  const kernels = {
+    query: reshape(w.query.kernel, [size, size]),
+    key: reshape(w.key.kernel, [size, size]),
+    value: reshape(w.value.kernel, [size, size]),
+    output: reshape(w.output.kernel, [size, size]),
+  };
+  const bias = (/** @type {Numbers | undefined} */ b) => b && reshape(b, [size]);
 
-    const q = await clock.time(name('linear-q'), () =>
-      engine.linear(queryInput, kernels.query, bias(w.query.bias)),
-    );
-    const k = await clock.time(name('linear-k'), () =>
-      engine.linear(keyInput, kernels.key, bias(w.key.bias)),
-    );
-    const v = await clock.time(name('linear-v'), () =>
-      engine.linear(keyInput, kernels.value, bias(w.value.bias)),
-    );
+  const q = await clock.time(name('linear-q'), () =>
+    engine.linear(queryInput, kernels.query, bias(w.query.bias)),
+  );
+  const k = await clock.time(name('linear-k'), () =>
+    engine.linear(keyInput, kernels.key, bias(w.key.bias)),
+  );
+  const v = await clock.time(name('linear-v'), () =>
+    engine.linear(keyInput, kernels.value, bias(w.value.bias)),
+  );
 
-    const qSplit = reshape(q, [1, L, heads, headSize]);
-    const qHeads = swapHeads(qSplit);
-    const kHeads = swapHeads(reshape(k, [1, S, heads, headSize]));
-    const vHeads = swapHeads(reshape(v, [1, S, heads, headSize]));
+  const qSplit = reshape(q, [1, L, heads, headSize]);
+  const qHeads = swapHeads(qSplit);
+  const kHeads = swapHeads(reshape(k, [1, S, heads, headSize]));
+  const vHeads = swapHeads(reshape(v, [1, S, heads, headSize]));
 
-    const mask = { keyPaddingMask: { data: keys.keep, shape: [1, S] }, causal, signal };
-    const raw = await clock.time(name('scores'), () =>
-      engine.attention(qHeads, kHeads, vHeads, { scale: 1, returnScores: 'raw', signal }),
-    );
-    const hidden = await clock.time(name('mask'), () =>
-      engine.attention(qHeads, kHeads, vHeads, { ...mask, scale: 1, returnScores: 'masked' }),
-    );
-    const whole = await clock.time(name('attention'), () =>
-      engine.attention(qHeads, kHeads, vHeads, {
-        ...mask,
-        returnScores: 'masked',
-        returnWeights: true,
-      }),
-    );
+  const mask = { keyPaddingMask: { data: keys.keep, shape: [1, S] }, causal, signal };
+  const raw = await clock.time(name('scores'), () =>
+    engine.attention(qHeads, kHeads, vHeads, { scale: 1, returnScores: 'raw', signal }),
+  );
+  const hidden = await clock.time(name('mask'), () =>
+    engine.attention(qHeads, kHeads, vHeads, { ...mask, scale: 1, returnScores: 'masked' }),
+  );
+  const whole = await clock.time(name('attention'), () =>
+    engine.attention(qHeads, kHeads, vHeads, {
+      ...mask,
+      returnScores: 'masked',
+      returnWeights: true,
+    }),
+  );
 
-    const merged = reshape(swapHeads(whole.output), [1, L, size]);
-    const output = await clock.time(name('output'), () =>
-      engine.linear(merged, kernels.output, bias(w.output.bias)),
-    );
-    const atOnce = await clock.time(name('layer'), () =>
-      layer.forward(queryInput, keyInput, keyInput, mask),
-    );
-    return {
-      kind,
-      queries,
-      keys,
-      kernels,
-      q,
-      k,
-      v,
-      qSplit,
-      qHeads,
-      kHeads,
-      vHeads,
-      products: given(raw.scores),
-      masked: given(hidden.scores),
-      scaled: given(whole.scores),
-      weights: given(whole.weights),
-      headOutputs: whole.output,
-      merged,
-      output,
-      difference: largestDifference(output.data, atOnce.output.data),
-    };
-  } finally {
-    layer.dispose();
-  }
+  const merged = reshape(swapHeads(whole.output), [1, L, size]);
+  const output = await clock.time(name('output'), () =>
+    engine.linear(merged, kernels.output, bias(w.output.bias)),
+  );
+  const atOnce = await clock.time(name('layer'), () =>
+    layer.forward(queryInput, keyInput, keyInput, mask),
+  );
+  return {
+    kind,
+    queries,
+    keys,
+    kernels,
+    q,
+    k,
+    v,
+    qSplit,
+    qHeads,
+    kHeads,
+    vHeads,
+    products: given(raw.scores),
+    masked: given(hidden.scores),
+    scaled: given(whole.scores),
+    weights: given(whole.weights),
+    headOutputs: whole.output,
+    merged,
+    output,
+    difference: largestDifference(output.data, atOnce.output.data),
+  };
 }
 
 /** @template T @param {T | undefined | null} value @returns {T} what was asked for by an option, and so is there */
@@ -180,7 +183,7 @@ function given(value) {
  * @param {Engine} engine
  * @param {{ source?: string, target?: string, seed?: number, limit?: number, signal?: AbortSignal }} [options]
  * @returns {Promise<{ source: Sequence, target: Sequence, encoder: AttentionSteps, decoder: AttentionSteps,
- *   cross: AttentionSteps, timings: import('./clock.mjs').Timing[] }>}
+ *   cross: AttentionSteps, sizes: Sizes, timings: import('./clock.mjs').Timing[] }>}
  */
 export async function walkThrough(engine, options = {}) {
   const { seed = 1, limit = TOKEN_LIMIT, signal } = options;
@@ -195,38 +198,43 @@ export async function walkThrough(engine, options = {}) {
   const target = await encode(engine, texts[1], ids[1], padded[1].length, table, clock, 'target');
   signal?.throwIfAborted();
 
-  const encoder = await takeApart(engine, {
+  /** @param {number} layerSeed @param {Apart} parts */
+  const apart = async (layerSeed, parts) => {
+    const { embedding, heads } = SIZES;
+    const layer = engine.multiHeadAttention({
+      embedDim: embedding,
+      numHeads: heads,
+      seed: layerSeed,
+    });
+    try {
+      return await takeApart(engine, layer, SIZES, { ...parts, clock, signal });
+    } finally {
+      layer.dispose();
+    }
+  };
+  const encoder = await apart(seed, {
     kind: 'encoder',
     queries: source,
     keys: source,
     queryInput: source.input,
     keyInput: source.input,
     causal: false,
-    seed,
-    clock,
-    signal,
   });
-  const decoder = await takeApart(engine, {
+  const decoder = await apart(seed + 1, {
     kind: 'decoder',
     queries: target,
     keys: target,
     queryInput: target.input,
     keyInput: target.input,
     causal: true,
-    seed: seed + 1,
-    clock,
-    signal,
   });
-  const cross = await takeApart(engine, {
+  const cross = await apart(seed + 2, {
     kind: 'cross',
     queries: target,
     keys: source,
     queryInput: decoder.output,
     keyInput: encoder.output,
     causal: false,
-    seed: seed + 2,
-    clock,
-    signal,
   });
-  return { source, target, encoder, decoder, cross, timings: clock.timings };
+  return { source, target, encoder, decoder, cross, sizes: SIZES, timings: clock.timings };
 }

@@ -1,6 +1,21 @@
 // Demo, words: English. `code` and **strong** are the only markup. zh.ts says the same in Chinese; keep the two in step.
 
+import { learningEn } from './learning.en.ts';
+
 const number = (value: number) => value.toLocaleString('en');
+
+/** Embedding size, heads, query size. */
+export interface Sizes {
+  embedding: number;
+  heads: number;
+  query: number;
+}
+
+/** √3 ≈ 1.732, √16 = 4 */
+export function rootText(n: number): string {
+  const root = Math.sqrt(n);
+  return Number.isInteger(root) ? `√${n} = ${root}` : `√${n} ≈ ${root.toFixed(3)}`;
+}
 
 export const en = {
   title: 'Multi-head attention, step by step · headwise',
@@ -31,10 +46,19 @@ export const en = {
     nav: 'Step by step',
     title: 'Step by step: “You are welcome” becomes “De nada”',
     source: 'After the article 《真的有被Transformer多头注意力惊艳到…》 (document 001)',
-    intro:
-      'We follow one sample of a translation model through one attention layer, with the article’s own sizes: 6 numbers for each word (the embedding size), 2 heads, and therefore 6 ÷ 2 = 3 numbers for each word and head (the query size).',
-    untrained:
-      'The weights are start weights: drawn from a seed, not trained. Steps and shapes are those of a real Transformer; what the heads look at is chance, until training gives it a meaning.',
+    intro: ({ embedding, heads, query }: Sizes) =>
+      `We follow one sample of a translation model through one attention layer: ${embedding} numbers for each word (the embedding size), ${heads} heads, and therefore ${embedding} ÷ ${heads} = ${query} numbers for each word and head (the query size).`,
+    weightsLabel: 'Weights',
+    weightsChoices: {
+      trained: 'of the trained model',
+      drawn: 'drawn by chance, in the article’s sizes',
+    } as Record<string, string>,
+    weights: {
+      trained:
+        'The weights are those of a Transformer that was trained on this very page’s task: the translation is its own, and its heads look where they learned to look. The three attentions are those of its first encoder layer and its first decoder layer. Its begin and end tokens, `<s>` and `</s>`, are part of the sentences.',
+      drawn:
+        'The weights are start weights in the article’s own sizes: drawn from a seed, not trained. Steps and shapes are those of a real Transformer; what the heads look at is chance, until training gives it a meaning.',
+    } as Record<string, string>,
     sourceLabel: 'Source sentence',
     targetLabel: 'Target sentence',
     reset: 'Back to the article’s sentences',
@@ -49,7 +73,8 @@ export const en = {
       },
       input: {
         title: 'Embedding and position',
-        text: 'Each token gets a vector of 6 numbers that stands for its meaning, the **embedding**, and another that stands for its place, made of sines and cosines, the **position encoding**. Attention sees their sum.',
+        text: ({ embedding }: Sizes) =>
+          `Each token gets a vector of ${embedding} numbers that stands for its meaning, the **embedding**, and another that stands for its place, made of sines and cosines, the **position encoding**. Attention sees their sum.`,
       },
       linear: {
         title: 'Three linear layers',
@@ -57,7 +82,8 @@ export const en = {
       },
       split: {
         title: 'Split into heads, on paper only',
-        text: 'Nothing is cut. Q stays one matrix, and each head owns some of its columns: 1 to 3 belong to head 1, 4 to 6 to head 2. The weights of the linear layer are the heads’ weights side by side, which is why one matrix product serves all heads.',
+        text: ({ query }: Sizes) =>
+          `Nothing is cut. Q stays one matrix, and each head owns some of its columns: 1 to ${query} belong to head 1, ${query + 1} to ${2 * query} to head 2. The weights of the linear layer are the heads’ weights side by side, which is why one matrix product serves all heads.`,
         shapes: 'How the shape of Q changes',
         shapeLinear: 'from the linear layer',
         shapeReshape: 'reshaped: same numbers, same order',
@@ -78,7 +104,8 @@ export const en = {
       },
       scale: {
         title: 'Scaling',
-        text: 'The more numbers a query has, the larger its scores grow, and large scores make the next step greedy. So all are divided by the square root of the query size, √3 ≈ 1.732. (The article masks first and scales second; −∞ does not mind.)',
+        text: ({ query }: Sizes) =>
+          `The more numbers a query has, the larger its scores grow, and large scores make the next step greedy. So all are divided by the square root of the query size, ${rootText(query)}. (The article masks first and scales second; −∞ does not mind.)`,
       },
       softmax: {
         title: 'Softmax: scores become shares',
@@ -90,7 +117,8 @@ export const en = {
       },
       merge: {
         title: 'Merge',
-        text: 'The split is undone. Heads and positions swap back, the heads’ columns lie side by side again, 2 × 3 = 6, and a last linear layer mixes what the heads have found.',
+        text: ({ embedding, heads, query }: Sizes) =>
+          `The split is undone. Heads and positions swap back, the heads’ columns lie side by side again, ${heads} × ${query} = ${embedding}, and a last linear layer mixes what the heads have found.`,
         check: (difference: string) =>
           `Called once, \`mha.forward\` gives the same numbers: the largest difference is ${difference}.`,
       },
@@ -104,7 +132,7 @@ export const en = {
       whole: (name: string) => `${name}, columns by head`,
       scores: 'Q·Kᵀ',
       masked: 'Q·Kᵀ, padding hidden',
-      scaled: 'Divided by √3',
+      scaled: (query: number) => `Divided by √${query}`,
       weights: 'Attention weights',
       headOutput: 'Weights · V',
       merged: 'Heads side by side',
@@ -129,8 +157,15 @@ export const en = {
       title: 'Encoder–decoder attention',
       text: 'The target looks at the source: queries come from the decoder, keys and values from the encoder. Hidden: the padding of the source. Rows are target words, columns are source words.',
     },
-    note: 'In a real model residual connections, layer normalisation and feed-forward layers stand between the three. They are left out here: what one attention gives is what the next one gets.',
+    note: {
+      drawn:
+        'In a real model residual connections, layer normalisation and feed-forward layers stand between the three. With drawn weights they are left out here: what one attention gives is what the next one gets.',
+      trained:
+        'Residual connections, layer normalisation and feed-forward layers stand between the three, and are gone through here: each attention gets what it gets when the model translates.',
+    } as Record<string, string>,
   },
+
+  learning: learningEn,
 
   keras: {
     nav: 'Keras layers',

@@ -28,6 +28,13 @@ export function toggleLanguage(): void {
   remember(KEY, language.get());
 }
 
+const told = createSignal(0);
+
+/** Tells all texts anew: some hold numbers that have changed. */
+export function retell(): void {
+  told.set(told.get() + 1);
+}
+
 /** The texts of the language in force. */
 export function t(): Strings {
   return ALL[language.get()];
@@ -35,7 +42,9 @@ export function t(): Strings {
 
 /** Keeps an element's text in the reader's language. */
 export function say<E extends HTMLElement>(element: E, text: (strings: Strings) => string): E {
-  language.watch(() => element.replaceChildren(...rich(text(t()))));
+  const tell = () => element.replaceChildren(...rich(text(t())));
+  language.watch(tell);
+  told.changed(tell);
   return element;
 }
 

@@ -1,5 +1,6 @@
 // Demo, words: simplified Chinese. The same texts as en.ts, written as a Chinese reader would put them.
-import type { Strings } from './en.ts';
+import { rootText, type Strings } from './en.ts';
+import { learningZh } from './learning.zh.ts';
 
 const number = (value: number) => value.toLocaleString('zh-CN');
 
@@ -32,10 +33,19 @@ export const zh: Strings = {
     nav: '一步一步',
     title: '一步一步：从“You are welcome”到“De nada”',
     source: '依据《真的有被Transformer多头注意力惊艳到…》（文档 001）',
-    intro:
-      '我们跟着翻译模型的一个样本走完一个注意力层，尺寸与原文一致：每个词 6 个数（嵌入尺寸），2 个头，因此每个词在每个头里有 6 ÷ 2 = 3 个数（查询尺寸）。',
-    untrained:
-      '这里的权重是初始权重：由随机种子产生，还没有训练过。步骤和形状与真正的 Transformer 完全一样；至于每个头看向哪里，在训练赋予它意义之前，只是偶然。',
+    intro: ({ embedding, heads, query }) =>
+      `我们跟着翻译模型的一个样本走完一个注意力层：每个词 ${embedding} 个数（嵌入尺寸），${heads} 个头，因此每个词在每个头里有 ${embedding} ÷ ${heads} = ${query} 个数（查询尺寸）。`,
+    weightsLabel: '权重',
+    weightsChoices: {
+      trained: '训练好的模型',
+      drawn: '随机产生，尺寸与原文一致',
+    },
+    weights: {
+      trained:
+        '这里的权重来自一个训练好的 Transformer，学的正是本页的翻译任务：译文由它自己给出，每个头也都看向它学会要看的地方。三种注意力取自它的第一个编码器层和第一个解码器层。句子里还包括它的起始和结束词元 `<s>` 与 `</s>`。',
+      drawn:
+        '这里的权重是初始权重，尺寸与原文一致：由随机种子产生，还没有训练过。步骤和形状与真正的 Transformer 完全一样；至于每个头看向哪里，在训练赋予它意义之前，只是偶然。',
+    },
     sourceLabel: '源句',
     targetLabel: '目标句',
     reset: '恢复原文的句子',
@@ -49,7 +59,8 @@ export const zh: Strings = {
       },
       input: {
         title: '嵌入与位置编码',
-        text: '每个词元得到一个由 6 个数组成的向量，表示它的含义，即**嵌入**；再得到一个由正弦和余弦组成的向量，表示它所在的位置，即**位置编码**。注意力看到的是两者之和。',
+        text: ({ embedding }) =>
+          `每个词元得到一个由 ${embedding} 个数组成的向量，表示它的含义，即**嵌入**；再得到一个由正弦和余弦组成的向量，表示它所在的位置，即**位置编码**。注意力看到的是两者之和。`,
       },
       linear: {
         title: '三个线性层',
@@ -57,7 +68,8 @@ export const zh: Strings = {
       },
       split: {
         title: '分头：只在逻辑上',
-        text: '数据并没有被切开。Q 仍是一个矩阵，每个头各占其中几列：第 1 到 3 列归头 1，第 4 到 6 列归头 2。线性层的权重也是各个头的权重并排放在一起，所以一次矩阵乘法就能算完所有的头。',
+        text: ({ query }) =>
+          `数据并没有被切开。Q 仍是一个矩阵，每个头各占其中几列：第 1 到 ${query} 列归头 1，第 ${query + 1} 到 ${2 * query} 列归头 2。线性层的权重也是各个头的权重并排放在一起，所以一次矩阵乘法就能算完所有的头。`,
         shapes: 'Q 的形状如何变化',
         shapeLinear: '线性层的输出',
         shapeReshape: '重塑：数不变，顺序也不变',
@@ -78,7 +90,8 @@ export const zh: Strings = {
       },
       scale: {
         title: '缩放',
-        text: '查询里的数越多，得分就越大；得分太大，下一步就会变得“赢家通吃”。因此全部除以查询尺寸的平方根：√3 ≈ 1.732。（原文是先掩码、后缩放；对 −∞ 来说，先后没有区别。）',
+        text: ({ query }) =>
+          `查询里的数越多，得分就越大；得分太大，下一步就会变得“赢家通吃”。因此全部除以查询尺寸的平方根：${rootText(query)}。（原文是先掩码、后缩放；对 −∞ 来说，先后没有区别。）`,
       },
       softmax: {
         title: 'Softmax：从得分到份额',
@@ -90,7 +103,8 @@ export const zh: Strings = {
       },
       merge: {
         title: '合并',
-        text: '合并是分头的逆过程：先把头维度与序列维度换回来，再让各个头的列重新并排，2 × 3 = 6；最后用一个线性层，把各个头找到的东西混合起来。',
+        text: ({ embedding, heads, query }) =>
+          `合并是分头的逆过程：先把头维度与序列维度换回来，再让各个头的列重新并排，${heads} × ${query} = ${embedding}；最后用一个线性层，把各个头找到的东西混合起来。`,
         check: (difference) =>
           `直接调用一次 \`mha.forward\`，得到的数是一样的：最大差异为 ${difference}。`,
       },
@@ -104,7 +118,7 @@ export const zh: Strings = {
       whole: (name) => `${name}，按头分列`,
       scores: 'Q·Kᵀ',
       masked: 'Q·Kᵀ，遮住填充',
-      scaled: '除以 √3',
+      scaled: (query) => `除以 √${query}`,
       weights: '注意力权重',
       headOutput: '权重 · V',
       merged: '各头并排',
@@ -129,8 +143,15 @@ export const zh: Strings = {
       title: '编码器 - 解码器注意力',
       text: '目标句看源句：查询来自解码器，键和值来自编码器。遮住的是：源句中的填充。行是目标句的词，列是源句的词。',
     },
-    note: '真正的模型在三者之间还有残差连接、层标准化和前馈层。这里把它们省去了：前一个注意力的输出，就是后一个的输入。',
+    note: {
+      drawn:
+        '真正的模型在三者之间还有残差连接、层标准化和前馈层。使用随机权重时，这里把它们省去了：前一个注意力的输出，就是后一个的输入。',
+      trained:
+        '三者之间还有残差连接、层标准化和前馈层，这里也都照样算过：每个注意力得到的输入，正是模型翻译时它所得到的。',
+    },
   },
+
+  learning: learningZh,
 
   keras: {
     nav: 'Keras 层',

@@ -1,9 +1,18 @@
 // Demo, part: the sample's two sentences, and the draw of other weights.
 import { h } from '../dom.ts';
 import { language, say, t } from '../i18n/index.ts';
-import { SAMPLE } from '../../../examples/lib/transformer.mjs';
-import { seed, sentences, walk, walkEmpty, walkRun } from '../walk-state.ts';
-import { button, sentenceField } from './fields.ts';
+import { sentenceOf } from '../../../examples/lib/learning/words.mjs';
+import { SAMPLE, SIZES } from '../../../examples/lib/transformer.mjs';
+import {
+  type WalkWeights,
+  seed,
+  sentences,
+  walk,
+  walkEmpty,
+  walkRun,
+  walkWeights,
+} from '../walk-state.ts';
+import { button, selectField, sentenceField } from './fields.ts';
 import { runStatus } from './run-status.ts';
 
 export function walkControls(): HTMLElement {
@@ -25,10 +34,42 @@ export function walkControls(): HTMLElement {
   walkEmpty.watch((isEmpty) => {
     empty.hidden = !isEmpty;
   });
+  const redraw = button(
+    (s) => s.walk.redraw,
+    () => {
+      seed.set(seed.get() + 1);
+      void walkRun.now();
+    },
+    'quiet',
+  );
+  const weights = selectField<WalkWeights>(
+    (s) => s.walk.weightsLabel,
+    ['trained', 'drawn'],
+    (s, choice) => s.walk.weightsChoices[choice],
+    walkWeights.get(),
+    (choice) => {
+      walkWeights.set(choice);
+      void walkRun.now();
+    },
+  );
+  weights.classList.add('walk-weights');
   const seedText = h('span.seed');
   const words = () => (seedText.textContent = t().walk.seed(seed.get()));
   language.watch(words);
   seed.watch(words);
+  // A trained model writes its target itself; drawn weights take any.
+  const translated = () => {
+    const trained = walkWeights.get() === 'trained';
+    redraw.hidden = seedText.hidden = trained;
+    target.input.readOnly = trained;
+    if (trained) {
+      const now = walk.get();
+      if (now && now.sizes !== SIZES)
+        target.input.value = sentenceOf(now.target.tokens.slice(1, now.target.valid));
+    } else target.input.value = sentences.get().target;
+  };
+  walk.watch(translated);
+  walkWeights.watch(translated);
   const kept = h('p.kept', { role: 'status', hidden: true });
   const keptWords = () => {
     const now = walk.get();
@@ -45,6 +86,7 @@ export function walkControls(): HTMLElement {
   return h(
     'div.controls',
     {},
+    weights,
     h('div.fields', {}, source.element, target.element),
     h(
       'div.buttons',
@@ -58,14 +100,7 @@ export function walkControls(): HTMLElement {
         },
         'quiet',
       ),
-      button(
-        (s) => s.walk.redraw,
-        () => {
-          seed.set(seed.get() + 1);
-          void walkRun.now();
-        },
-        'quiet',
-      ),
+      redraw,
       seedText,
       runStatus(walkRun),
     ),

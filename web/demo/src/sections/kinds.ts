@@ -3,10 +3,18 @@ import { h } from '../dom.ts';
 import { say, t } from '../i18n/index.ts';
 import { HeatMap } from '../heatmap/heat-map.ts';
 import { hiddenCells } from '../heatmap/data.ts';
+import { SIZES } from '../../../examples/lib/transformer.mjs';
 import { headOf } from '../../../examples/lib/matrix.mjs';
 import { ownScaleSwitch } from '../parts/own-scale-switch.ts';
 import { showWeights } from '../parts/weights-view.ts';
-import { ownScale, walk, walkHeadChoice, walkHeadPicker, watchWalk } from '../walk-state.ts';
+import {
+  ownScale,
+  walk,
+  walkHeadChoice,
+  walkHeadPicker,
+  walkSizes,
+  watchWalk,
+} from '../walk-state.ts';
 import { codeBlock, sectionFrame, shapeText } from './frame.ts';
 import { tokenAxis } from './walkthrough.ts';
 
@@ -74,7 +82,7 @@ export function kindsSection(): HTMLElement {
   section.append(
     h('div.kinds-controls', {}, walkHeadPicker(true), ownScaleSwitch()),
     h('div.kinds', {}, ...parts),
-    say(h('p.aside'), (s) => s.kinds.note),
+    say(h('p.aside'), (s) => s.kinds.note[walkSizes.get() === SIZES ? 'drawn' : 'trained']),
   );
   return section;
 }

@@ -17,6 +17,7 @@ import {
   walkHeadChoice,
   walkHeadPicker,
   walkRun,
+  walkSizes,
   watchWalk,
 } from '../walk-state.ts';
 import { sectionFrame, shapeText, step } from './frame.ts';
@@ -67,8 +68,8 @@ export function walkSection(): HTMLElement {
     'steps',
     (s) => s.walk.title,
     (s) => s.walk.source,
-    (s) => s.walk.intro,
-    (s) => s.walk.untrained,
+    (s) => s.walk.intro(walkSizes.get()),
+    (s) => s.walk.weights[walkSizes.get() === SIZES ? 'drawn' : 'trained'],
   );
   const noted = (title: () => string) => {
     let shape = '';
@@ -95,7 +96,7 @@ export function walkSection(): HTMLElement {
     keys: noted(() => f().heads('K', walkHead.get() + 1)),
     products: noted(() => f().scores),
     masked: noted(() => f().masked),
-    scaled: noted(() => f().scaled),
+    scaled: noted(() => f().scaled(walkSizes.get().query)),
     weights: noted(() => f().weights),
     values: noted(() => f().heads('V', walkHead.get() + 1)),
     headOutput: noted(() => f().headOutput),
@@ -108,8 +109,7 @@ export function walkSection(): HTMLElement {
     const now = walk.get();
     if (!now) return;
     const a = now.encoder;
-    const E = SIZES.embedding;
-    const D = SIZES.query;
+    const { embedding: E, query: D } = now.sizes;
     const rows = tokenAxis(now.source, 'source', 'token');
     const head = walkHead.get();
     const matrix = (
@@ -162,7 +162,7 @@ export function walkSection(): HTMLElement {
       columns: tokenAxis(now.source, 'source', 'key'),
     };
     const hidden = hiddenCells(headOf(a.masked, head));
-    // Q·Kᵀ and its two successors share a scale, so that the division by √3 can be seen.
+    // Q·Kᵀ and its two successors share a scale, so that the division by √D can be seen.
     const scoreMax = commonMaximum(a.products.data);
     matrix(m.products, a.products, headOf(a.products, head), scoreMax, pairs);
     matrix(m.masked, a.masked, headOf(a.masked, head), scoreMax, pairs, hidden);
@@ -208,9 +208,9 @@ export function walkSection(): HTMLElement {
     step(
       2,
       (s) => s.walk.steps.input.title,
-      (s) => s.walk.steps.input.text,
+      (s) => s.walk.steps.input.text(walkSizes.get()),
       {
-        code: 'e = await engine.embedding(ids, table)\np = await engine\n  .positionalEncoding(L, 6)',
+        code: 'e = await engine.embedding(ids, table)\np = await engine\n  .positionalEncoding(L, E)',
         figures: all([m.embedding, m.position, m.input]),
       },
     ),
@@ -226,7 +226,7 @@ export function walkSection(): HTMLElement {
     step(
       4,
       (s) => s.walk.steps.split.title,
-      (s) => s.walk.steps.split.text,
+      (s) => s.walk.steps.split.text(walkSizes.get()),
       {
         extra: [shapeList()],
         figures: [walkHeadPicker(false), m.whole.element, m.perHead.element],
@@ -253,9 +253,9 @@ export function walkSection(): HTMLElement {
     step(
       7,
       (s) => s.walk.steps.scale.title,
-      (s) => s.walk.steps.scale.text,
+      (s) => s.walk.steps.scale.text(walkSizes.get()),
       {
-        code: "await engine.attention(q, k, v, {\n  keyPaddingMask, // scale: 1 / √3\n  returnScores: 'masked' })",
+        code: "await engine.attention(q, k, v, {\n  keyPaddingMask, // scale: 1 / √D\n  returnScores: 'masked' })",
         figures: [walkHeadPicker(false), m.scaled.element],
       },
     ),
@@ -280,7 +280,7 @@ export function walkSection(): HTMLElement {
     step(
       10,
       (s) => s.walk.steps.merge.title,
-      (s) => s.walk.steps.merge.text,
+      (s) => s.walk.steps.merge.text(walkSizes.get()),
       {
         code: 'y = await engine.linear(merged, wo, bo)',
         extra: [check],
