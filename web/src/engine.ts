@@ -18,7 +18,7 @@ import {
 } from './results.js';
 import type { GpuInfo, LastCall } from './gpu-info.js';
 import type { Router } from './router.js';
-import { Tensor, type TensorLike } from './tensor.js';
+import type { Tensor, TensorLike } from './tensor.js';
 import { readTransformerConfig, type TransformerConfig } from './transformer/config.js';
 import { Transformer } from './transformer/transformer.js';
 import { readAttentionBackward } from './validation/attention-backward.js';
