@@ -3,8 +3,8 @@
 
 #include "call.h"
 #include "headwise/attention.h"
-#include "headwise/merge.h"
 #include "headwise/attention_backward.h"
+#include "headwise/merge.h"
 
 namespace headwise::binding {
 namespace {

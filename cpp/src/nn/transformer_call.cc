@@ -145,7 +145,8 @@ class Build {
     options.kv_heads = c_.heads;
     options.queries = length;
     options.keys = memory != nullptr ? batch_.source_length : length;
-    options.scale = 1.0F / std::sqrt(static_cast<float>(e / c_.heads));
+    const std::int32_t head_dim = e / c_.heads;
+    options.scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
     options.causal = causal ? 1 : 0;
     // Padding is the source's: what a target row may see is never past its own.
     if (!causal) options.key_padding_mask = batch_.source_mask;
