@@ -4,6 +4,7 @@
 #include <limits>
 #include <new>
 
+#include "attention/reference_masks.h"
 #include "attention/visibility.h"
 #include "headwise/attention_backward.h"
 #include "kernels/dropout.h"
@@ -45,7 +46,7 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
   bool any = false;
   for (std::int32_t j = 0; j < a.keys; ++j) {
     bool visible = j >= range.begin && j < range.end;
-    if (a.mask != nullptr) visible &= a.mask[At(a.mask_strides, b, h, i, j)] != 0;
+    visible = visible && MaskShows(a, b, h, i, j) && BlockMaskShows(a, i, j);
     if (a.key_padding_mask != nullptr) visible &= a.key_padding_mask[std::int64_t{b} * a.keys + j] != 0;
     const double bias = a.bias != nullptr ? a.bias[At(a.bias_strides, b, h, i, j)] : 0.0;
     visible &= bias != -kInfinity;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/reference_masks.h"
 #include "attention/visibility.h"
 #include "headwise/attention.h"
 #include "kernels/dropout.h"
@@ -120,26 +121,9 @@ class ReferenceRow {
   }
 
   bool Hidden(std::int32_t j) const {
-    if (a_.mask != nullptr && !Masked(j)) return true;
-    if (a_.block_size > 0 && !Listed(j)) return true;
+    if (!MaskShows(a_, b_, h_, i_, j) || !BlockMaskShows(a_, i_, j)) return true;
     if (a_.key_padding_mask != nullptr && a_.key_padding_mask[std::int64_t{b_} * a_.keys + j] == 0) return true;
     return a_.bias != nullptr && static_cast<double>(Broadcast(a_.bias, a_.bias_strides, b_, h_, i_, j)) == -kInfinity;
-  }
-
-  bool Masked(std::int32_t j) const {
-    if (a_.mask_bits == 0) return Broadcast(a_.mask, a_.mask_strides, b_, h_, i_, j) != 0;
-    const std::int32_t bit = a_.mask_strides.column == 0 ? 0 : j;
-    BroadcastStrides bytes = a_.mask_strides;
-    bytes.column = 1;
-    return (Broadcast(a_.mask, bytes, b_, h_, i_, bit / 8) >> (bit % 8) & 1) != 0;
-  }
-
-  bool Listed(std::int32_t j) const {
-    const std::int32_t row = i_ / a_.block_size;
-    for (std::int32_t n = a_.block_rows[row]; n < a_.block_rows[row + 1]; ++n) {
-      if (a_.block_columns[n] == j / a_.block_size) return true;
-    }
-    return false;
   }
 
   void Weights(bool any, double denominator) const {

@@ -38,7 +38,7 @@ export const learningEn = {
     source: 'After the article 《真的有被Transformer多头注意力惊艳到…》 (document 001)',
     intro:
       'Here is where the weights of the steps above come from. A whole Transformer is trained: two encoder layers, two decoder layers, four heads in each attention, with residual connections, layer normalisation and feed-forward layers between them. It starts from nothing and learns in your browser, in a minute or two.',
-    data: 'It reads about 1,300 short pairs, English and Spanish, written for this page. About 200 more, recombinations of the same words, are kept back: training never shows them, so they tell whether the model has learned to translate or only to remember.',
+    data: 'It reads about 1,400 short pairs, English and Spanish, written for this page. About 240 more, recombinations of the same words, are kept back: training never shows them, so they tell whether the model has learned to translate or only to remember.',
     measures: (training: string, heldOut: string) =>
       `Translated word for word as it should be: **${training}** of the pairs it learns from, **${heldOut}** of those kept back.`,
     shown: 'After each epoch the model translates this list',

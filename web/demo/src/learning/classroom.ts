@@ -85,14 +85,21 @@ export class Classroom<M> {
     this.state.set({ kind: 'paused' });
   }
 
-  /** After a pause, or after a stop. */
+  /** Whether a training has begun that can go on from where it stands: a step that failed has changed nothing. */
+  get resumable(): boolean {
+    const { kind } = this.state.get();
+    const begun = this.model !== null && this.losses.length > 0;
+    return kind === 'paused' || (begun && (kind === 'stopped' || kind === 'failed'));
+  }
+
+  /** After a pause, a stop, or a step that failed. */
   async resume(): Promise<void> {
     const { kind } = this.state.get();
     if (kind === 'paused') {
       this.state.set({ kind: 'running' });
       this.#gate?.open();
       this.#gate = null;
-    } else if (kind === 'stopped' && this.model) {
+    } else if (this.resumable) {
       await this.#run(this.#generation);
     }
   }

@@ -45,7 +45,7 @@ export function lessonPanel<M>(
     const training = kind === 'running' || kind === 'paused';
     train.hidden = training || kind === 'loading' || kind === 'stopped';
     pause.hidden = kind !== 'running';
-    resume.hidden = kind !== 'paused' && kind !== 'stopped';
+    resume.hidden = !room.resumable;
     stop.hidden = !training;
     stored.hidden = training || kind === 'loading' || kind === 'stored';
     bar.hidden = !training;

@@ -17,12 +17,19 @@ import {
   PATCHES,
   makeScene,
   patchesOf,
+  type Scene,
 } from '../../../examples/lib/segmentation/scenes.mjs';
 import stored from '../../models/segmentation.safetensors?url';
 import { sectionFrame } from './frame.ts';
 import { lazyBody } from './lazy.ts';
 
 const places = Array.from({ length: GRID }, (_, i) => String(i + 1));
+
+/** A patch in the midst of those that show a shape: something to look from. */
+function shapePatch({ truth }: Scene): number {
+  const patches = [...truth.keys()].filter((patch) => truth[patch] > 0);
+  return patches[patches.length >> 1] ?? 0;
+}
 
 function body(): HTMLElement[] {
   const { lesson } = segmentationLesson();
@@ -34,7 +41,7 @@ function body(): HTMLElement[] {
 
   let number = UNSEEN;
   let scene = makeScene(number);
-  let patch = scene.truth.findIndex((kind) => kind > 0);
+  let patch = shapePatch(scene);
   let weights: Numbers[] | null = null;
   let said: Int32Array | null = null;
 
@@ -107,7 +114,7 @@ function body(): HTMLElement[] {
         (s) => s.learning.segment.another,
         () => {
           scene = makeScene(++number);
-          patch = scene.truth.findIndex((kind) => kind > 0);
+          patch = shapePatch(scene);
           drawScene();
           picture.mark(patch);
           void run.now();

@@ -2,7 +2,7 @@
 import { padded } from '../learning/batches.mjs';
 import { cosineRate } from '../learning/lesson.mjs';
 import { NgramModel } from '../learning/ngram.mjs';
-import { BEGIN_ID, END_ID, PAD_ID, Vocabulary } from '../learning/vocabulary.mjs';
+import { BEGIN_ID, END_ID, PAD_ID, SPECIAL, Vocabulary } from '../learning/vocabulary.mjs';
 import { shuffled, uniformGenerator } from '../random.mjs';
 import { textCorpus } from './corpus.mjs';
 
@@ -12,7 +12,7 @@ import { textCorpus } from './corpus.mjs';
 /** Characters that the model sees at once. */
 export const CONTEXT = 96;
 const BATCH = 16;
-const EPOCHS = 16;
+const EPOCHS = 20;
 const SEED = 1;
 const IGNORED = -1;
 
@@ -122,7 +122,9 @@ export function textLesson() {
       for await (const token of stream) {
         tokens.push(token);
         ended++;
-        yield vocabulary.decode([token]).join('');
+        // A hot draw may hit a token that is no character.
+        if (!SPECIAL.includes(/** @type {any} */ (vocabulary.tokens[token])))
+          yield vocabulary.tokens[token];
       }
       made += ended;
       if (ended < room) return;

@@ -283,6 +283,23 @@ export const FRAMES = [
     ),
   },
   {
+    name: 'things of the family',
+    take: 100,
+    pairs: cross(FAMILY, VERBS, (member, verb) =>
+      cross(THINGS, [['', '', ''], ...QUALITIES.slice(0, 3)], (thing, [en, m, f]) =>
+        [
+          ['my', 'mi'],
+          ['your', 'tu'],
+        ].map(([whose, suyo]) =>
+          pair(
+            `${whose} ${member.en} ${verb.third} ${an(en ? `${en} ${thing.en}` : thing.en)}`,
+            [suyo, member.es, verb.es[2], one(thing), thing.f ? f : m].join(' ').trim(),
+          ),
+        ),
+      ),
+    ),
+  },
+  {
     name: 'things described',
     take: 110,
     pairs: cross(THINGS, QUALITIES, (thing, [en, m, f]) => [
