@@ -11,6 +11,8 @@ add_executable(module ${bindings})
 target_include_directories(module PRIVATE cpp/src)
 target_link_libraries(module PRIVATE headwise headwise_warnings)
 target_compile_options(module PRIVATE
+  # The bindings run once a call, or once at all: small is fast enough.
+  -Oz
   -fno-exceptions
   -fno-rtti)
 # Without RTTI embind cannot print the C++ name of a type that was never registered; the message is a developer's only.
