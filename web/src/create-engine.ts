@@ -8,6 +8,8 @@ import {
   type EngineOptions,
 } from './validation/engine-options.js';
 import { version } from './version.js';
+import type { startGpu as StartGpu } from './webgpu/start.js';
+import { messageOf } from './wasm/files.js';
 import { LocalHost, type Host } from './wasm/host.js';
 import { RemoteHost, WorkerFailure } from './wasm/remote-host.js';
 
@@ -90,7 +92,7 @@ async function start({
   const startGpu: GpuStart =
     backend === 'wasm'
       ? () => Promise.resolve({ reason: "backend 'wasm' was asked for" })
-      : async () => (await import('./webgpu/start.js')).startGpu(options, core);
+      : () => loadAndStartGpu(options, core);
   let started: Awaited<ReturnType<GpuStart>>;
   try {
     started = await startGpu();
@@ -101,6 +103,20 @@ async function start({
     throw error;
   }
   return new Engine(new Router(core, options.demanded, started, startGpu), info);
+}
+
+// A service worker may not import on demand, and a chunk may be missing: then the core does the work.
+async function loadAndStartGpu(
+  options: Parameters<typeof StartGpu>[0],
+  core: Host,
+): ReturnType<GpuStart> {
+  let start: typeof StartGpu;
+  try {
+    start = (await import('./webgpu/start.js')).startGpu;
+  } catch (error) {
+    return { reason: `the GPU's code could not be loaded: ${messageOf(error)}` };
+  }
+  return start(options, core);
 }
 
 const warned = new Set<string>();
