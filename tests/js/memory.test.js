@@ -37,7 +37,8 @@ describe('accounting', () => {
     const { inUseBytes } = await engine.memory();
     for (const length of [1, 7, 100, 1000]) await engine.attention(...square(length, 16, length));
     await errorOf(() =>
-      engine.attention(...square(2048, 64, 1), { signal: AbortSignal.timeout(1) }),
+      // Far longer than a slice, so that the signal is heard between two.
+      engine.attention(...square(8192, 64, 1), { signal: AbortSignal.timeout(1) }),
     );
     expect((await engine.memory()).inUseBytes).toBe(inUseBytes);
   });
