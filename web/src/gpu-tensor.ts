@@ -1,7 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: a tensor on the GPU, made by engine.upload, engine.wrap, or by a call with `resident: true`.
-import { disposed, HeadwiseError } from './errors.js';
-import { residentOf, standIn, type Resident } from './resident.js';
+import { checkAlive, residentOf, setTensorData, type Resident } from './resident.js';
 import { Tensor } from './tensor.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
@@ -19,8 +18,8 @@ export class GpuTensor {
   constructor(data: Float32Array, shape: readonly number[]) {
     this.#data = data;
     this.shape = shape;
-    // Private fields are not seen by validation, which must not load this module.
-    tensors.set(this, data);
+    // Private fields are not seen by validation, which does not load this module.
+    setTensorData(this, data);
   }
 
   get #resident(): Resident {
@@ -52,26 +51,9 @@ export class GpuTensor {
   }
 }
 
-const tensors = new WeakMap<object, Float32Array>();
-
-/** The stand-in of a GPU tensor, or undefined for anything else. Throws for one that is gone. */
-export function gpuTensorData(value: object): Float32Array | undefined {
-  const data = tensors.get(value);
-  if (data !== undefined) checkAlive(residentOf(data) as Resident);
-  return data;
-}
-
-function checkAlive(resident: Resident): Resident {
-  const { gone } = resident;
-  if (gone === undefined) return resident;
-  throw gone === 'disposed' ? disposed('the GPU tensor') : new HeadwiseError('DEVICE_LOST', gone);
-}
-
 /** A result's array as a tensor, on whichever side it is. */
 export function toTensor(array: Float32Array, shape: number[]): Tensor {
   return (
     residentOf(array) === undefined ? new Tensor(array, shape) : new GpuTensor(array, shape)
   ) as Tensor;
 }
-
-export { standIn };

@@ -1,5 +1,6 @@
 // Between tensors and the GPU: a request's array may stand for a tensor that lies on the device. It is then an empty
 // Float32Array, which a request carries like any other, and this table knows what it means. No GPU code here.
+import { disposed, HeadwiseError } from './errors.js';
 
 /** What a stand-in means. */
 export interface Resident {
@@ -42,4 +43,25 @@ export function residentsIn(request: object): readonly Resident[] {
     if (resident !== undefined) found.add(resident);
   }
   return [...found];
+}
+
+const tensors = new WeakMap<object, Float32Array>();
+
+/** Tells what stands for a GPU tensor's data in requests. */
+export function setTensorData(tensor: object, data: Float32Array): void {
+  tensors.set(tensor, data);
+}
+
+/** The stand-in of a GPU tensor, or undefined for anything else. Throws for one that is gone. */
+export function gpuTensorData(value: object): Float32Array | undefined {
+  const data = tensors.get(value);
+  if (data !== undefined) checkAlive(residentOf(data) as Resident);
+  return data;
+}
+
+/** The resident, unless it is gone. */
+export function checkAlive(resident: Resident): Resident {
+  const { gone } = resident;
+  if (gone === undefined) return resident;
+  throw gone === 'disposed' ? disposed('the GPU tensor') : new HeadwiseError('DEVICE_LOST', gone);
 }

@@ -1,6 +1,7 @@
 // Validation: shapes, tensors and what is broadcast. Sizes are multiplied as doubles, which do not wrap.
 import { invalidShape, invalidType } from '../errors.js';
-import { gpuTensorData, type GpuTensor } from '../gpu-tensor.js';
+import type { GpuTensor } from '../gpu-tensor.js';
+import { gpuTensorData } from '../resident.js';
 import {
   describe,
   kindOf,
