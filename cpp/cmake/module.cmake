@@ -71,7 +71,7 @@ target_link_options(module PRIVATE
   # besides embind's functions: views of the heap are made by TypeScript from its memory.
   -sEXPORTED_RUNTIME_METHODS=PThread
   --no-entry
-  # Growing shared memory slows JavaScript that holds views of it; ours takes a view anew for each copy.
+  # Growing shared memory slows JavaScript that holds views of it; ours makes views anew when the memory has grown.
   -Wno-pthreads-mem-growth)
 set(trim_glue ${CMAKE_CURRENT_LIST_DIR}/trim-glue.cmake)
 set_property(TARGET module APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_FILE} ${trim_glue})

@@ -3,12 +3,10 @@
 
 #include "attention/backward_call.h"
 #include "memory/aligned.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
-
-constexpr double kLog2e = 1.4426950408889634074;
-constexpr double kLn2 = 0.69314718055994530942;
 
 AttentionBackwardPlan PlanOf(const AttentionArgs& a) {
   const kernels::KernelTable& table = kernels::Kernels();
@@ -123,14 +121,7 @@ Status AttentionBackward::Prepare(const AttentionBackwardArgs& args, ThreadPool&
   call.delta = shared.delta;
   call.bias_sums = shared.bias_sums;
 
-  AttentionCall& forward = call.forward;
-  forward.args = a;
-  forward.kernels = &kernels::Kernels();
-  forward.pool = &pool;
-  forward.job = pool.NextJobId();
-  forward.log2_units = a.softcap == 0.0F && a.bias == nullptr && a.alibi_slopes == nullptr;
-  forward.unit = forward.log2_units ? static_cast<float>(kLn2) : 1.0F;
-  forward.query_scale = static_cast<float>(forward.log2_units ? a.scale * kLog2e : a.scale);
+  StartCall(a, pool, &call.forward);
 
   AttentionBackwardCall* context = &call;
   if (Status status = job.AddPhase(1, &BackwardStartTask, context); !status.ok()) return status;
@@ -153,10 +144,7 @@ Status AttentionBackward::Prepare(const AttentionBackwardArgs& args, ThreadPool&
 
 Status RunAttentionBackward(const AttentionBackwardArgs& args, ThreadPool& pool) {
   AttentionBackward backward;
-  Job job;
-  if (Status status = backward.Prepare(args, pool, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return backward.Prepare(args, pool, job); });
 }
 
 }  // namespace headwise

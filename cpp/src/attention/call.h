@@ -78,6 +78,9 @@ struct AttentionCall {
   }
 };
 
+// The parts of a call that depend on its arguments and the pool alone: all but the plan, and what lies in its own memory.
+void StartCall(const AttentionArgs& args, ThreadPool& pool, AttentionCall* call);
+
 // The online softmax's state of a run of rows.
 struct RowStates {
   float* max;      // [rows]

@@ -7,6 +7,7 @@
 #include "attention/tasks.h"
 #include "headwise/attention.h"
 #include "memory/aligned.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
@@ -46,6 +47,18 @@ AttentionMemory MemoryOf(const AttentionArgs& args, const AttentionPlan& plan) {
 
 }  // namespace
 
+void StartCall(const AttentionArgs& args, ThreadPool& pool, AttentionCall* call) {
+  call->args = args;
+  call->kernels = &kernels::Kernels();
+  call->pool = &pool;
+  call->job = pool.NextJobId();
+  call->log2_units = OnlyMasks(args);
+  call->unit = call->log2_units ? static_cast<float>(kLn2) : 1.0F;
+  call->query_scale = args.score_kind == ScoreKind::kAdditive
+                          ? 1.0F
+                          : static_cast<float>(call->log2_units ? args.scale * kLog2e : args.scale);
+}
+
 struct AttentionForward::Call : AttentionCall {
   void* shared = nullptr;
 };
@@ -68,16 +81,8 @@ Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Jo
   if (place == nullptr) return Status::OutOfMemory(sizeof(Call));
   call_ = new (place) Call{};
   Call& call = *call_;
-  call.args = args;
+  StartCall(args, pool, &call);
   call.plan = plan;
-  call.kernels = &kernels::Kernels();
-  call.pool = &pool;
-  call.job = pool.NextJobId();
-  call.log2_units = OnlyMasks(args);
-  call.unit = call.log2_units ? static_cast<float>(kLn2) : 1.0F;
-  call.query_scale = args.score_kind == ScoreKind::kAdditive
-                         ? 1.0F
-                         : static_cast<float>(call.log2_units ? args.scale * kLog2e : args.scale);
   if (memory.shared > 0) {
     call.shared = AllocateAligned(memory.shared);
     if (call.shared == nullptr) return Status::OutOfMemory(memory.shared);
@@ -98,10 +103,7 @@ Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Jo
 
 Status Attention(const AttentionArgs& args, ThreadPool& pool) {
   AttentionForward forward;
-  Job job;
-  if (Status status = forward.Prepare(args, pool, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return forward.Prepare(args, pool, job); });
 }
 
 }  // namespace headwise

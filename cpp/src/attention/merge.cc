@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "parallel/run_job.h"
+
 namespace headwise {
 namespace {
 
@@ -76,10 +78,7 @@ Status AddMerge(const MergeArgs& args, Job& job) {
 }
 
 Status Merge(const MergeArgs& args, ThreadPool& pool) {
-  Job job;
-  if (const Status status = AddMerge(args, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return AddMerge(args, job); });
 }
 
 }  // namespace headwise

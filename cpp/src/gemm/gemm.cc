@@ -3,6 +3,7 @@
 
 #include "gemm/block.h"
 #include "gemm/plan.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
@@ -36,10 +37,7 @@ Status AddGemm(const GemmArgs& args, Job& job) {
 }
 
 Status Gemm(const GemmArgs& args, ThreadPool& pool) {
-  Job job;
-  if (const Status status = AddGemm(args, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return AddGemm(args, job); });
 }
 
 }  // namespace headwise

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "memory/aligned.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
@@ -70,10 +71,7 @@ void Product::CopyTask(void* context, std::int64_t index, int /*thread*/) {
 
 Status MatrixProduct(const ProductArgs& args, ThreadPool& pool) {
   Product product;
-  Job job;
-  if (Status status = product.Prepare(args, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return product.Prepare(args, job); });
 }
 
 }  // namespace headwise

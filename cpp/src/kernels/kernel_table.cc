@@ -6,6 +6,7 @@
 #include "kernels/additive_tile.h"
 #include "kernels/cells.h"
 #include "kernels/direct_tile.h"
+#include "kernels/elementwise.h"
 #include "kernels/exp2.h"
 #include "kernels/gemm_tile.h"
 #include "kernels/pack.h"
@@ -63,7 +64,9 @@ KernelTable table = {
     &Pack::Transposed,
     &Pack::Columns,
     &Pack::Sanitize,
-    &Pack::Scaled,
+    &Elementwise::Scale,
+    &Elementwise::Divide,
+    &Elementwise::ScaleRows,
     &ScoreRow::Softcap,
     &ScoreRow::AddBias,
     &ScoreRow::AddAlibi,
@@ -71,8 +74,6 @@ KernelTable table = {
     &ScoreRow::MaskBits,
     &ScoreRow::Hide,
     &ScoreRow::Visible,
-    &ScoreRow::Scale,
-    &ScoreRow::Divide,
     &DirectTile::Scores,
     &DirectTile::AdditiveScores,
     &DirectTile::Values,

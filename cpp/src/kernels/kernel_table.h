@@ -37,7 +37,10 @@ struct KernelTable {
   bool (*pack_columns)(const float* source, std::ptrdiff_t stride, int count, int size, float* panels,
                        std::ptrdiff_t panel_stride);
   void (*sanitize)(float* data, std::ptrdiff_t count);
-  void (*scale_rows)(const float* source, std::ptrdiff_t stride, int count, int size, float factor, float* target);
+  // Elementwise.
+  void (*scale)(const float* source, int count, float factor, float* target);
+  void (*divide)(const float* source, int count, float divisor, float* target);
+  void (*scale_rows)(const float* source, std::ptrdiff_t stride, int rows, int size, float factor, float* target);
   // ScoreRow.
   void (*softcap)(float* s, int width, float cap);
   void (*add_bias)(float* s, int keys, const float* bias, std::ptrdiff_t column_stride);
@@ -46,8 +49,6 @@ struct KernelTable {
   void (*mask_bits)(float* s, int keys, const std::uint8_t* bits, std::ptrdiff_t first, std::ptrdiff_t column_stride);
   void (*hide)(float* s, int from, int to);
   void (*visible)(const float* s, int width, std::uint8_t* visible);
-  void (*scale)(const float* s, int count, float factor, float* target);
-  void (*divide)(const float* s, int count, float divisor, float* target);
   // DirectTile.
   void (*direct_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
                         int head_dim, float* s, std::ptrdiff_t lds);

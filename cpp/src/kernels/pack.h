@@ -71,16 +71,6 @@ struct Pack {
     }
   }
 
-  // target[r * size + d] = source[r * stride + d] * factor, for queries.
-  static void Scaled(const float* source, std::ptrdiff_t stride, int count, int size, float factor, float* target) {
-    const simd::Vector f = simd::Splat(factor);
-    for (int row = 0; row < count; ++row, source += stride, target += size) {
-      int d = 0;
-      for (; d + simd::kLanes <= size; d += simd::kLanes) simd::Store(target + d, simd::Load(source + d) * f);
-      for (; d < size; ++d) target[d] = source[d] * factor;
-    }
-  }
-
  private:
   static inline void TransposeSquare(const float* from, std::ptrdiff_t stride, float* to) {
     simd::Vector square[simd::kLanes];

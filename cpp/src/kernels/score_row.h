@@ -71,22 +71,6 @@ struct ScoreRow {
   static void Visible(const float* s, int width, std::uint8_t* visible) {
     for (int i = 0; i < width; ++i) visible[i] = s[i] == kHidden ? 0 : 1;
   }
-
-  // target[i] = s[i] * factor.
-  static void Scale(const float* s, int count, float factor, float* target) {
-    const simd::Vector f = simd::Splat(factor);
-    int i = 0;
-    for (; i + simd::kLanes <= count; i += simd::kLanes) simd::Store(target + i, simd::Load(s + i) * f);
-    for (; i < count; ++i) target[i] = s[i] * factor;
-  }
-
-  // target[i] = s[i] / divisor.
-  static void Divide(const float* s, int count, float divisor, float* target) {
-    const simd::Vector d = simd::Splat(divisor);
-    int i = 0;
-    for (; i + simd::kLanes <= count; i += simd::kLanes) simd::Store(target + i, simd::Load(s + i) / d);
-    for (; i < count; ++i) target[i] = s[i] / divisor;
-  }
 };
 
 }  // namespace headwise::kernels

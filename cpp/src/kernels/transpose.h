@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "kernels/gemm_tile.h"
+#include "kernels/pack.h"
 #include "simd/simd.h"
 
 namespace headwise::kernels {
@@ -41,13 +41,7 @@ struct Transpose {
     }
     const float sum = simd::Sum(poison) + poison_tail;
     if (sum == 0.0F) return false;
-    for (int d = 0; d < size; ++d) {
-      for (int r = 0; r < rows; ++r) {
-        float& x = target[d * target_stride + r];
-        const float probe = x * 0.0F;
-        if (probe != 0.0F || probe != probe) x = 0.0F;
-      }
-    }
+    for (int d = 0; d < size; ++d) Pack::Sanitize(target + d * target_stride, rows);
     return true;
   }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "nn/element_blocks.h"
-#include "nn/run_job.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "gemm/block.h"
 #include "gemm/plan.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
@@ -77,10 +78,7 @@ Status ConvolutionForward::Prepare(const ConvolutionArgs& args, Job& job) {
 
 Status Convolution(const ConvolutionArgs& args, ThreadPool& pool) {
   ConvolutionForward forward;
-  Job job;
-  if (const Status status = forward.Prepare(args, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return forward.Prepare(args, job); });
 }
 
 }  // namespace headwise

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "nn/row_blocks.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
@@ -36,10 +37,7 @@ Status AddEmbedding(const EmbeddingArgs& args, Job& job) {
 }
 
 Status Embedding(const EmbeddingArgs& args, ThreadPool& pool) {
-  Job job;
-  if (const Status status = AddEmbedding(args, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return AddEmbedding(args, job); });
 }
 
 }  // namespace headwise

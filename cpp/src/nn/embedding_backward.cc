@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "nn/column_blocks.h"
-#include "nn/run_job.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {

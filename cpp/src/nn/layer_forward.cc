@@ -16,6 +16,7 @@
 #include "nn/layer_parameter.h"
 #include "nn/merge_heads.h"
 #include "nn/projected.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
@@ -293,10 +294,7 @@ Status MultiHeadAttentionForward::Prepare(const MultiHeadAttention& layer, const
 
 Status Forward(const MultiHeadAttention& layer, const MultiHeadAttentionArgs& args, ThreadPool& pool) {
   MultiHeadAttentionForward forward;
-  Job job;
-  if (const Status status = forward.Prepare(layer, args, pool, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return forward.Prepare(layer, args, pool, job); });
 }
 
 }  // namespace headwise

@@ -1,6 +1,8 @@
 // Layers: the dense layer.
 #include "headwise/linear.h"
 
+#include "parallel/run_job.h"
+
 namespace headwise {
 
 Status LinearForward::Prepare(const LinearArgs& args, Job& job) {
@@ -22,10 +24,7 @@ Status LinearForward::Prepare(const LinearArgs& args, Job& job) {
 
 Status Linear(const LinearArgs& args, ThreadPool& pool) {
   LinearForward forward;
-  Job job;
-  if (const Status status = forward.Prepare(args, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return forward.Prepare(args, job); });
 }
 
 }  // namespace headwise

@@ -2,7 +2,7 @@
 #include "headwise/linear_backward.h"
 
 #include "nn/column_blocks.h"
-#include "nn/run_job.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 

@@ -7,7 +7,7 @@
 
 #include "nn/column_blocks.h"
 #include "nn/row_blocks.h"
-#include "nn/run_job.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "memory/aligned.h"
 #include "nn/element_blocks.h"
-#include "nn/run_job.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "nn/row_blocks.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
@@ -36,10 +37,7 @@ Status AddPositionalEncoding(const PositionalEncodingArgs& args, Job& job) {
 }
 
 Status PositionalEncoding(const PositionalEncodingArgs& args, ThreadPool& pool) {
-  Job job;
-  if (const Status status = AddPositionalEncoding(args, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return AddPositionalEncoding(args, job); });
 }
 
 }  // namespace headwise

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "nn/row_blocks.h"
+#include "parallel/run_job.h"
 
 namespace headwise {
 namespace {
@@ -100,10 +101,7 @@ Status AddRotary(const RotaryArgs& args, Job& job) {
 }
 
 Status Rotary(const RotaryArgs& args, ThreadPool& pool) {
-  Job job;
-  if (const Status status = AddRotary(args, job); !status.ok()) return status;
-  job.Run(pool);
-  return Status::Ok();
+  return RunJob(pool, [&](Job& job) { return AddRotary(args, job); });
 }
 
 }  // namespace headwise

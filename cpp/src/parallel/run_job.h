@@ -1,4 +1,4 @@
-// Layers: what every layer's call at once has in common.
+// Parallel layer: what every computation's call at once has in common.
 #pragma once
 
 #include "headwise/job.h"
