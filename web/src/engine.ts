@@ -209,7 +209,7 @@ export class Engine {
       host,
       this.#nextLayer++,
       readLayerConfig(config),
-      this.info.offMainThread,
+      this.#info.offMainThread,
       () => this.#alive(),
     );
   }
@@ -270,7 +270,7 @@ export class Engine {
     return new KVCache(
       {
         host,
-        remote: this.info.offMainThread,
+        remote: this.#info.offMainThread,
         checkEngine: () => this.#alive(),
         nextCache: () => this.#nextCache++,
       },
@@ -289,7 +289,7 @@ export class Engine {
       host,
       this.#nextLayer++,
       readTransformerConfig(config),
-      this.info.offMainThread,
+      this.#info.offMainThread,
       () => this.#alive(),
     );
   }
@@ -335,9 +335,7 @@ export class Engine {
   async upload(value: TensorLike): Promise<GpuTensor> {
     const gpu = this.#alive().needGpu('upload');
     const { data, shape } = readTensor('tensor', value);
-    const own =
-      residentOf(data) === undefined ? data.slice() : await (value as GpuTensor).download();
-    const resident = await gpu.upload('data' in own ? own.data : own);
+    const resident = await gpu.upload((await residentOf(data)?.download()) ?? data.slice());
     return new GpuTensor(standIn(resident), shape);
   }
 

@@ -62,6 +62,11 @@ export function outOfMemory(what: string, bytes: number, limit?: number): CodedE
   );
 }
 
+/** The same for a ceiling that is not the heap's: `message` says which. */
+export function tooLarge(message: string, bytes: number): CodedError {
+  return coded(new RangeError(message), 'OUT_OF_MEMORY', bytes);
+}
+
 /** Always a `DOMException` named `AbortError`; the signal's own reason is its `cause`. */
 export function aborted(what: string, reason?: unknown): CodedError {
   const error = coded(new DOMException(`${what} was aborted`, 'AbortError'), 'ABORTED');

@@ -2,7 +2,14 @@
 // demands, and lets the core do what the GPU cannot or failed at. Start reading at Router.run. The GPU's code is loaded by
 // webgpu/start.ts alone; engines with backend 'wasm' have no router.
 import { estimate, gpuWins, type CostModel } from './cost-model.js';
-import { disposed, HeadwiseError, invalidValue, unsupported, type CodedError } from './errors.js';
+import {
+  disposed,
+  HeadwiseError,
+  invalidValue,
+  tooLarge,
+  unsupported,
+  type CodedError,
+} from './errors.js';
 import { residentOf, residentsIn, standIn, type Resident } from './resident.js';
 import {
   isCompute,
@@ -16,7 +23,7 @@ import {
 } from './request.js';
 import type { GpuInfo, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
-import type { Host, MemoryUsage } from './wasm/host.js';
+import { snapshot, type Host, type MemoryUsage } from './wasm/host.js';
 import type { ModuleInfo } from './wasm/loader.js';
 
 /** What webgpu/start.ts gives. */
@@ -124,7 +131,7 @@ export class Router implements Host {
     const residents = this.#check(request);
     if (!isCompute(request)) return this.#runLayer(request);
     if (this.#demanded && this.#gpu === undefined) {
-      const kept = snapshotOf(request);
+      const kept = snapshot(request);
       await this.#revive();
       return this.#route(kept, residents, signal, start);
     }
@@ -145,7 +152,7 @@ export class Router implements Host {
       let response: Response;
       if (choice.side === 'webgpu') {
         // The caller may write to its arrays as soon as this call has returned its promise.
-        const kept = snapshotOf(request);
+        const kept = snapshot(request);
         const gpu = this.#gpu as Gpu;
         try {
           response = await gpu.run(kept as GpuRequest, signal, (layer) => this.#parameters(layer));
@@ -174,9 +181,9 @@ export class Router implements Host {
     if (gpu === undefined) return { side: 'wasm', reason: this.#reason ?? 'no GPU' };
     const whyNot = gpu.whyNot(request);
     if (whyNot !== undefined) {
-      const tooLarge = /maxStorageBufferBindingSize/.test(whyNot);
-      if (this.#demanded && tooLarge) throw tooLargeError(request.op, whyNot);
-      return { side: 'wasm', reason: whyNot };
+      const { reason, bytes } = whyNot;
+      if (this.#demanded && bytes !== undefined) throw tooLarge(`${request.op}: ${reason}`, bytes);
+      return { side: 'wasm', reason };
     }
     if (this.#demanded) return { side: 'webgpu', reason: "backend 'webgpu' was asked for" };
     if (this.#cost === null) return { side: 'wasm', reason: 'nothing was measured' };
@@ -211,7 +218,7 @@ export class Router implements Host {
     if (residents.length === 0 && !isResident(request)) return this.#cpu.run(request, signal);
     const gpu = isResident(request) ? this.needGpu('resident: true') : undefined;
     const arrays = new Map<unknown, Float32Array>();
-    const kept = snapshotOf(request);
+    const kept = snapshot(request);
     for (const resident of residents) arrays.set(resident, await resident.download());
     const local = mapArrays(kept, (array) => {
       const resident = residentOf(array);
@@ -326,30 +333,4 @@ export class Router implements Host {
 
 function isResident(request: Request): boolean {
   return 'resident' in request && request.resident === true;
-}
-
-/** A copy that the caller's later writes do not reach; stand-ins stay what they are. */
-function snapshotOf<T extends object>(request: T): T {
-  const copies = new Map<unknown, unknown>();
-  return mapArrays(request, (array) => {
-    if (residentOf(array) !== undefined) return array;
-    let copy = copies.get(array) as typeof array | undefined;
-    if (copy === undefined) {
-      const Kind =
-        array.BYTES_PER_ELEMENT === 1
-          ? Uint8Array
-          : Object.prototype.toString.call(array) === '[object Int32Array]'
-            ? Int32Array
-            : Float32Array;
-      copy = new Kind(array) as typeof array;
-      copies.set(array, copy);
-    }
-    return copy;
-  });
-}
-
-function tooLargeError(op: string, reason: string): Error {
-  const error = invalidValue(`${op}: ${reason}`);
-  Object.defineProperty(error, 'code', { value: 'OUT_OF_MEMORY', enumerable: true });
-  return error;
 }

@@ -86,7 +86,7 @@ export class Caches {
     struct.set('rope_base', config.rope?.base ?? 1);
     struct.set('rope_interleaved', config.rope?.interleaved === true ? 1 : 0);
     setRotaryScaling(struct, 'rope_scaling', config.rope?.scaling);
-    this.#withBlock(struct.size, (address) => {
+    this.#heap.withBlock(struct.size, 'the cache', (address) => {
       struct.write(this.#heap.views(), address);
       this.#add(number, this.#bindings.createCache(address), config.batch);
     });
@@ -97,7 +97,7 @@ export class Caches {
       this.#add(number, this.#bindings.forkCache(from.address, 0, 0), from.batch);
       return;
     }
-    this.#withBlock(rows.byteLength, (address) => {
+    this.#heap.withBlock(rows.byteLength, 'the cache', (address) => {
       this.#heap.views().i32.set(rows, address / 4);
       this.#add(number, this.#bindings.forkCache(from.address, address, rows.length), rows.length);
     });
@@ -109,18 +109,9 @@ export class Caches {
   }
 
   #trim(cache: Cache, lengths: Int32Array): void {
-    this.#withBlock(lengths.byteLength, (address) => {
+    this.#heap.withBlock(lengths.byteLength, 'the cache', (address) => {
       this.#heap.views().i32.set(lengths, address / 4);
       if (this.#bindings.trimCache(cache.address, address) !== 0) throw this.#error('trim');
     });
-  }
-
-  #withBlock(bytes: number, use: (address: number) => void): void {
-    const block = this.#heap.takeBlock(bytes, 'the cache');
-    try {
-      use(block.address);
-    } finally {
-      this.#heap.returnBlock(block);
-    }
   }
 }

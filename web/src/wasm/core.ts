@@ -169,15 +169,25 @@ export class Core {
   #collect(request: ComputeRequest, { outputs, starts }: Staged, out?: Float32Array): Response {
     const response: Response = {};
     if (request.op === 'cacheStep') response.lengths = this.#caches.lengths(request.cache);
-    const { f32 } = this.#heap.views();
     for (let i = 0; i < outputs.length; i++) {
       const { result, length } = outputs[i] as Output;
       const start = starts[i] as number;
-      const array = result === 'output' && out !== undefined ? out : new Float32Array(length);
-      copyOut(f32, start, array);
-      response[result] = array;
+      response[result] = this.#copy(start, length, result === 'output' ? out : undefined);
     }
     return response;
+  }
+
+  // Floats of the heap, as an own array. Not slice(): of unshared memory it takes five times as long in V8; and for a few
+  // elements even a view takes longer than the elements.
+  #copy(
+    start: number,
+    length: number,
+    array: Float32Array = new Float32Array(length),
+  ): Float32Array {
+    const { f32 } = this.#heap.views();
+    if (length > 64) array.set(f32.subarray(start, start + length));
+    else for (let i = 0; i < length; i++) array[i] = f32[start + i] as number;
+    return array;
   }
 
   // Validation has caught what it can; this is what only the core knows, memory above all.
@@ -239,7 +249,7 @@ export class Core {
       0,
     );
     this.#heap.check(bytes, 'multiHeadAttention');
-    this.#withBlock(this.#configStruct.size, (address) => {
+    this.#heap.withBlock(this.#configStruct.size, 'layer', (address) => {
       const struct = this.#configStruct;
       struct.clear();
       struct.set('embed_dim', config.embedDim);
@@ -270,7 +280,7 @@ export class Core {
 
   #createTransformer(model: number, fields: TransformerFields, moments: number): void {
     const struct = this.#transformerStruct;
-    this.#withBlock(struct.size, (address) => {
+    this.#heap.withBlock(struct.size, 'layer', (address) => {
       struct.clear();
       for (const [field, value] of Object.entries(fields)) struct.set(field, value);
       struct.write(this.#heap.views(), address);
@@ -291,7 +301,7 @@ export class Core {
     const places = this.#places(model).filter(({ moment }) => moments || !moment);
     return places.map(({ name, shape, address }) => {
       const start = (address >>> 0) / 4;
-      return { name, shape, data: this.#heap.views().f32.slice(start, start + product(shape)) };
+      return { name, shape, data: this.#copy(start, product(shape)) };
     });
   }
 
@@ -312,7 +322,7 @@ export class Core {
   #setParameters(layer: Layer, parameters: ParameterArrays): void {
     const size = alignUp(this.#sourcesStruct.size);
     const bytes = parameters.reduce((sum, array) => sum + alignUp(array?.byteLength ?? 0), size);
-    this.#withBlock(bytes, (address) => {
+    this.#heap.withBlock(bytes, 'layer', (address) => {
       const views = this.#heap.views();
       this.#sourcesStruct.write(views, address); // all null
       const pointers = (address + this.#sourcesStruct.offsetOf('data')) / 4;
@@ -334,29 +344,12 @@ export class Core {
       const shape = shapes[kind];
       if (shape === undefined) return undefined;
       const length = product(shape);
-      return this.#withBlock(length * 4, (address) => {
+      return this.#heap.withBlock(length * 4, 'layer', (address) => {
         this.#bindings.getParameter(layer.address, kind, address);
-        return this.#heap.views().f32.slice(address / 4, address / 4 + length);
+        return this.#copy(address / 4, length);
       });
     });
   }
-
-  #withBlock<T>(bytes: number, use: (address: number) => T): T {
-    const block = this.#heap.takeBlock(bytes, 'layer');
-    try {
-      return use(block.address);
-    } finally {
-      this.#heap.returnBlock(block);
-    }
-  }
-}
-
-// Into an own array, also from shared memory. Not slice(): of unshared memory it takes five times as long in V8; and for a
-// few elements even a view takes longer than the elements.
-function copyOut(heap: Float32Array, start: number, array: Float32Array): void {
-  const { length } = array;
-  if (length > 64) array.set(heap.subarray(start, start + length));
-  else for (let i = 0; i < length; i++) array[i] = heap[start + i] as number;
 }
 
 function isOfCache(request: LayerRequest | CacheRequest): request is CacheRequest {

@@ -88,6 +88,16 @@ export class Heap {
     return { address, bytes: size };
   }
 
+  /** Runs `use` with a block of at least `bytes`, and gives it back. */
+  withBlock<T>(bytes: number, what: string, use: (address: number) => T): T {
+    const block = this.takeBlock(bytes, what);
+    try {
+      return use(block.address);
+    } finally {
+      this.returnBlock(block);
+    }
+  }
+
   returnBlock(block: Block): void {
     this.#used--;
     if (block.bytes > keptBytes) {

@@ -12,6 +12,7 @@ import {
   type AttentionPlan,
   type DeviceLimits,
   type Dispatch,
+  type Obstacle,
 } from './plan.js';
 import { weightsStage } from './shaders/matrix.js';
 import { paramsBytes, writeParams, type Params } from './shaders/params.js';
@@ -55,10 +56,10 @@ const elements = ({ batch, heads, queries, keys }: AttentionSizes): number =>
 
 /** What keeps a call from this device, or undefined. */
 /** What the kernels lack: masks of bits or blocks, and packed sequences. */
-export function whyNotSettings(request: AttentionSettings): string | undefined {
-  if (request.packed !== undefined) return 'packed sequences run on the CPU';
-  if (request.blockMask !== undefined) return 'blockMask runs on the CPU';
-  if (request.mask?.bits === true) return 'a mask of bits runs on the CPU';
+export function whyNotSettings(request: AttentionSettings): Obstacle | undefined {
+  if (request.packed !== undefined) return { reason: 'packed sequences run on the CPU' };
+  if (request.blockMask !== undefined) return { reason: 'blockMask runs on the CPU' };
+  if (request.mask?.bits === true) return { reason: 'a mask of bits runs on the CPU' };
   return undefined;
 }
 
@@ -66,7 +67,7 @@ export function whyNotAttention(
   request: AttentionRequest,
   bytesOf: (array: Float32Array) => number,
   limits: DeviceLimits,
-): string | undefined {
+): Obstacle | undefined {
   const { batch, heads, queries, valueDim } = request;
   const rows = batch * heads * queries;
   return (

@@ -27,7 +27,7 @@ import { openDevice, type Opened } from './device.js';
 import { addLayer, DeviceParameters, innerAttention, whyNotLayer } from './layer.js';
 import { addLinear } from './linear.js';
 import { kinds, Pipelines, type PipelineName } from './pipelines.js';
-import { whyTooLarge } from './plan.js';
+import { whyTooLarge, type Obstacle } from './plan.js';
 import { DeviceTensor } from './tensors.js';
 
 /** What the GPU computes. */
@@ -85,26 +85,27 @@ export class Gpu {
   }
 
   /** Why the GPU cannot do a request, or undefined when it can. */
-  whyNot(request: ComputeRequest): string | undefined {
+  whyNot(request: ComputeRequest): Obstacle | undefined {
     const { limits } = this.opened;
     const bytesOf = (array: Float32Array): number =>
       (residentOf(array)?.elements ?? array.length) * 4;
     switch (request.op) {
       case 'attention': {
         const { batch, heads, queries, keys, valueDim } = request;
-        if (batch * heads * queries * keys * valueDim === 0) return 'there is nothing to compute';
+        if (batch * heads * queries * keys * valueDim === 0)
+          return { reason: 'there is nothing to compute' };
         return whyNotAttention(request, bytesOf, limits);
       }
       case 'layerForward': {
         const { batch, queries, keys } = request;
-        if (batch * queries * keys === 0) return 'there is nothing to compute';
+        if (batch * queries * keys === 0) return { reason: 'there is nothing to compute' };
         const layer = this.#layers.get(request.layer);
-        if (layer === undefined) return 'the layer is gone';
+        if (layer === undefined) return { reason: 'the layer is gone' };
         return whyNotLayer(layer.config, request, limits);
       }
       case 'linear': {
         const { rows, out } = request;
-        if (rows * out === 0) return 'there is nothing to compute';
+        if (rows * out === 0) return { reason: 'there is nothing to compute' };
         return (
           whyTooLarge('x', bytesOf(request.x), limits) ??
           whyTooLarge('kernel', bytesOf(request.kernel), limits) ??
@@ -112,7 +113,7 @@ export class Gpu {
         );
       }
       default:
-        return `${request.op} runs on the CPU`;
+        return { reason: `${request.op} runs on the CPU` };
     }
   }
 

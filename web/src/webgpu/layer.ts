@@ -12,20 +12,20 @@ import type { Buffers, Slice } from './buffers.js';
 import type { Call } from './call.js';
 import { addLinear } from './linear.js';
 import type { Pipeline } from './pipelines.js';
-import { whyTooLarge, type AttentionPlan, type DeviceLimits } from './plan.js';
+import { whyTooLarge, type AttentionPlan, type DeviceLimits, type Obstacle } from './plan.js';
 
 /** What keeps a layer from the GPU, or undefined. */
 export function whyNotLayer(
   config: LayerConfig,
   request: LayerForwardRequest,
   limits: DeviceLimits,
-): string | undefined {
-  if (config.convolution !== undefined) return "projection 'conv' runs on the CPU";
-  if (config.merge === 'sum') return "merge 'sum' runs on the CPU";
+): Obstacle | undefined {
+  if (config.convolution !== undefined) return { reason: "projection 'conv' runs on the CPU" };
+  if (config.merge === 'sum') return { reason: "merge 'sum' runs on the CPU" };
   if (config.score === 'cosine' || config.score === 'additive')
-    return `score '${config.score}' runs on the CPU`;
-  if (config.rope !== undefined) return 'rope runs on the CPU';
-  if (request.averageWeights) return 'averageWeights runs on the CPU';
+    return { reason: `score '${config.score}' runs on the CPU` };
+  if (config.rope !== undefined) return { reason: 'rope runs on the CPU' };
+  if (request.averageWeights) return { reason: 'averageWeights runs on the CPU' };
   const whyNot = whyNotSettings(request);
   if (whyNot !== undefined) return whyNot;
   const { batch, queries, keys, heads } = request;

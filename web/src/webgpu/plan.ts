@@ -157,9 +157,20 @@ export function planLinear(
   return planDispatches(0, workgroups, linearTile.rows * linearTile.columns * depth, limits);
 }
 
+/** What keeps a call from the GPU. */
+export interface Obstacle {
+  reason: string;
+  /** Of an array that is too large for the device. */
+  bytes?: number;
+}
+
 /** What keeps an array of that many bytes from a kernel, or undefined. */
-export function whyTooLarge(name: string, bytes: number, limits: DeviceLimits): string | undefined {
-  return bytes <= limits.bindingBytes
-    ? undefined
-    : `${name} takes ${bytes} bytes, more than the GPU's maxStorageBufferBindingSize of ${limits.bindingBytes}`;
+export function whyTooLarge(
+  name: string,
+  bytes: number,
+  { bindingBytes }: DeviceLimits,
+): Obstacle | undefined {
+  if (bytes <= bindingBytes) return undefined;
+  const reason = `${name} takes ${bytes} bytes, more than the GPU's maxStorageBufferBindingSize of ${bindingBytes}`;
+  return { reason, bytes };
 }
