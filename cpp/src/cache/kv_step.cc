@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "cache/cells_of.h"
+#include "attention/cells.h"
 #include "headwise/kv_cache.h"
 #include "kernels/kernel_table.h"
 #include "memory/aligned.h"
