@@ -77,7 +77,7 @@ test("'auto' leaves a software adapter, and says so in info alone", async () => 
   await withPage(swiftShader, async (page, said) => {
     const info = await page.evaluate(async () => {
       const engine = await globalThis.headwise.createEngine({ threads: 1 });
-      const { info: told } = engine;
+      const told = await engine.gpuReady();
       engine.dispose();
       return told;
     });

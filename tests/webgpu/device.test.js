@@ -15,6 +15,7 @@ const engines = [];
 const open = async (options) => {
   const made = await createEngine({ threads: 1, gpuDevice: hooked.device, ...options });
   engines.push(made);
+  await made.gpuReady();
   return made;
 };
 const errorOf = (promise) => promise.then(() => undefined).catch((error) => error);

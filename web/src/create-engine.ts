@@ -1,7 +1,8 @@
 // Public: createEngine: checks the options, chooses where the engine lives, and starts it.
 import { Engine, type StaticInfo } from './engine.js';
 import { aborted, unsupported } from './errors.js';
-import { Router, type GpuStart } from './router.js';
+import type { GpuStart } from './gpu-life.js';
+import { Router } from './router.js';
 import {
   readEngineOptions,
   type CheckedEngineOptions,
@@ -91,32 +92,35 @@ async function start({
   };
   const startGpu: GpuStart =
     backend === 'wasm'
-      ? () => Promise.resolve({ reason: "backend 'wasm' was asked for" })
-      : () => loadAndStartGpu(options, core);
-  let started: Awaited<ReturnType<GpuStart>>;
-  try {
-    started = await startGpu();
-    if (options.demanded && 'reason' in started)
-      throw unsupported(`backend 'webgpu' cannot be had: ${started.reason}`);
-  } catch (error) {
-    core.dispose();
-    throw error;
+      ? () => Promise.resolve({ code: 'not-asked', reason: "backend 'wasm' was asked for" })
+      : (ended, traffic) => loadAndStartGpu(options, core, ended, traffic);
+  const router = new Router(core, options.demanded, startGpu);
+  // With 'auto' nobody waits: the core computes until the GPU is there. Without a GPU to look for, this takes no time.
+  if (backend !== 'auto') await router.gpuSettled;
+  if (options.demanded && router.gpu === undefined) {
+    const { gpuReason } = router.gpuInfo;
+    router.dispose();
+    throw unsupported(`backend 'webgpu' cannot be had: ${gpuReason}`);
   }
-  return new Engine(new Router(core, options.demanded, started, startGpu), info);
+  return new Engine(router, info);
 }
 
 // A service worker may not import on demand, and a chunk may be missing: then the core does the work.
 async function loadAndStartGpu(
   options: Parameters<typeof StartGpu>[0],
   core: Host,
+  ...rest: Parameters<GpuStart>
 ): ReturnType<GpuStart> {
   let start: typeof StartGpu;
   try {
     start = (await import('./webgpu/start.js')).startGpu;
   } catch (error) {
-    return { reason: `the GPU's code could not be loaded: ${messageOf(error)}` };
+    return {
+      code: 'not-loaded',
+      reason: `the GPU's code could not be loaded: ${messageOf(error)}`,
+    };
   }
-  return start(options, core);
+  return start(options, core, ...rest);
 }
 
 const warned = new Set<string>();

@@ -16,6 +16,26 @@ export interface GpuInfo {
   cost: Readonly<CostModel> | null;
 }
 
+/**
+ * `engine.info.gpuReasonCode`: why no GPU is used, for programs; `gpuReason` says it in words.
+ *
+ * 'starting': asked for, tested and measured in the background · 'not-asked': backend 'wasm' · 'no-webgpu': the platform has
+ * none · 'insecure-page' · 'no-adapter' · 'no-device': an adapter that gives no device · 'not-loaded': the package's GPU code ·
+ * 'software': an adapter that is a CPU · 'wrong': it failed the self-test · 'failed': a call failed on it · 'lost'.
+ */
+export type GpuReasonCode =
+  | 'starting'
+  | 'not-asked'
+  | 'no-webgpu'
+  | 'insecure-page'
+  | 'no-adapter'
+  | 'no-device'
+  | 'not-loaded'
+  | 'software'
+  | 'wrong'
+  | 'failed'
+  | 'lost';
+
 /** `engine.lastCall`: which side did the last call, why, and how long it took. */
 export interface LastCall {
   op: string;

@@ -1,7 +1,7 @@
 // Between the engine and what computes: sends each request to the core or to the GPU, by measurement or as the caller
 // demands, and lets the core do what the GPU cannot or failed at. Start reading at Router.run. The GPU's code is loaded by
 // webgpu/start.ts alone; engines with backend 'wasm' have no router.
-import { estimate, gpuWins, type CostModel } from './cost-model.js';
+import { estimate, gpuWins } from './cost-model.js';
 import {
   disposed,
   HeadwiseError,
@@ -10,6 +10,7 @@ import {
   unsupported,
   type CodedError,
 } from './errors.js';
+import { GpuLife, type GpuStart } from './gpu-life.js';
 import { residentOf, residentsIn, standIn, type Resident } from './resident.js';
 import {
   isCompute,
@@ -21,21 +22,10 @@ import {
   type Request,
   type Response,
 } from './request.js';
-import type { GpuInfo, LastCall } from './gpu-info.js';
+import type { GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
 import { snapshot, type Host, type MemoryUsage } from './wasm/host.js';
 import type { ModuleInfo } from './wasm/loader.js';
-
-/** What webgpu/start.ts gives. */
-export interface StartedGpu {
-  gpu: Gpu;
-  cost: CostModel | null;
-}
-
-export type GpuStart = () => Promise<StartedGpu | { reason: string }>;
-
-// After a loss 'auto' lets this much time pass before it asks for a device again.
-const reviveAfterMs = 5000;
 
 interface Choice {
   side: 'wasm' | 'webgpu';
@@ -45,49 +35,27 @@ interface Choice {
 export class Router implements Host {
   readonly #cpu: Host;
   readonly #demanded: boolean;
-  readonly #restart: GpuStart;
-  #gpu: Gpu | undefined;
-  #cost: CostModel | null = null;
-  #reason: string | undefined;
-  #lostAt = 0;
-  #reviving: Promise<void> | undefined;
-  #disposed = false;
+  readonly #life: GpuLife;
   // Those of which a restarted GPU has to learn.
   readonly #layers = new Map<number, Parameters<Gpu['addLayer']>[1]>();
   lastCall: LastCall | undefined;
 
-  /** `demanded`: backend 'webgpu'. */
-  constructor(
-    cpu: Host,
-    demanded: boolean,
-    started: StartedGpu | { reason: string },
-    restart: GpuStart,
-  ) {
+  /** `demanded`: backend 'webgpu'. The GPU's start begins at once; who has to wait for it awaits `gpuSettled`. */
+  constructor(cpu: Host, demanded: boolean, start: GpuStart) {
     this.#cpu = cpu;
     this.#demanded = demanded;
-    this.#restart = restart;
-    this.#take(started);
+    this.#life = new GpuLife(start, (gpu) => {
+      for (const [layer, config] of this.#layers) gpu.addLayer(layer, config);
+    });
+    void this.#life.begin();
   }
 
-  #take(started: StartedGpu | { reason: string }): void {
-    if ('reason' in started) {
-      this.#reason = started.reason;
-      return;
-    }
-    const { gpu, cost } = started;
-    this.#gpu = gpu;
-    this.#cost = cost;
-    this.#reason = undefined;
-    for (const [layer, config] of this.#layers) gpu.addLayer(layer, config);
-    gpu.onLost = (reason) => this.#retire(reason);
+  get #gpu(): Gpu | undefined {
+    return this.#life.gpu;
   }
 
-  #retire(reason: string): void {
-    const gpu = this.#gpu;
-    this.#gpu = undefined;
-    this.#reason = reason;
-    this.#lostAt = performance.now();
-    gpu?.dispose(new HeadwiseError('DEVICE_LOST', reason));
+  get gpuSettled(): Promise<void> {
+    return this.#life.settled;
   }
 
   get info(): ModuleInfo {
@@ -99,9 +67,12 @@ export class Router implements Host {
   }
 
   /** For `engine.info`. */
-  get gpuInfo(): { gpu: GpuInfo | null; gpuReason?: string } {
+  get gpuInfo(): { gpu: GpuInfo | null; gpuReason?: string; gpuReasonCode?: GpuReasonCode } {
     const opened = this.#gpu?.opened;
-    if (opened === undefined) return { gpu: null, gpuReason: this.#reason ?? 'no GPU' };
+    if (opened === undefined) {
+      const { code, reason } = this.#life.none;
+      return { gpu: null, gpuReason: reason, gpuReasonCode: code };
+    }
     const { description, software, features, limits } = opened;
     return {
       gpu: {
@@ -109,7 +80,7 @@ export class Router implements Host {
         software,
         ...features,
         maxArrayBytes: limits.bindingBytes,
-        cost: this.#cost,
+        cost: this.#life.cost,
       },
     };
   }
@@ -120,23 +91,34 @@ export class Router implements Host {
 
   /** The GPU, or UNSUPPORTED with the reason. */
   needGpu(what: string): Gpu {
-    if (this.#disposed) throw disposed('the engine');
-    if (this.#gpu === undefined)
-      throw unsupported(`${what} needs a GPU: ${this.#reason ?? 'none'}`);
-    return this.#gpu;
+    if (this.#life.isDisposed) throw disposed('the engine');
+    if (this.#gpu !== undefined) return this.#gpu;
+    const { code, reason } = this.#life.none;
+    const cure = code === 'starting' ? ' (await engine.gpuReady() first)' : '';
+    throw unsupported(`${what} needs a GPU: ${reason}${cure}`);
+  }
+
+  /** The same, after a start in progress. */
+  async awaitGpu(what: string): Promise<Gpu> {
+    if (this.#life.isStarting) await this.#life.settled;
+    return this.needGpu(what);
   }
 
   async run(request: Request, signal?: AbortSignal): Promise<Response> {
     const start = performance.now();
+    if (isResident(request) && this.#life.isStarting) {
+      const kept = snapshot(request);
+      await this.#life.settled;
+      return this.run(kept, signal);
+    }
     const residents = this.#check(request);
     if (!isCompute(request)) return this.#runLayer(request);
     if (this.#demanded && this.#gpu === undefined) {
       const kept = snapshot(request);
-      await this.#revive();
+      await this.#life.demand();
       return this.#route(kept, residents, signal, start);
     }
-    if (!this.#demanded && this.#lostAt > 0 && start - this.#lostAt > reviveAfterMs)
-      void this.#revive().catch(() => undefined);
+    if (!this.#demanded) this.#life.reviveIfDue();
     return this.#route(request, residents, signal, start);
   }
 
@@ -147,6 +129,9 @@ export class Router implements Host {
     start: number,
   ): Promise<Response> {
     let choice = this.#choose(request, residents);
+    const { traffic } = this.#life;
+    traffic.calls++;
+    traffic.running++;
     for (const resident of residents) resident.retain();
     try {
       let response: Response;
@@ -172,13 +157,14 @@ export class Router implements Host {
       };
       return response;
     } finally {
+      traffic.running--;
       for (const resident of residents) resident.release();
     }
   }
 
   #choose(request: ComputeRequest, residents: readonly Resident[]): Choice {
     const gpu = this.#gpu;
-    if (gpu === undefined) return { side: 'wasm', reason: this.#reason ?? 'no GPU' };
+    if (gpu === undefined) return { side: 'wasm', reason: this.#life.none.reason };
     const whyNot = gpu.whyNot(request);
     if (whyNot !== undefined) {
       const { reason, bytes } = whyNot;
@@ -186,9 +172,10 @@ export class Router implements Host {
       return { side: 'wasm', reason };
     }
     if (this.#demanded) return { side: 'webgpu', reason: "backend 'webgpu' was asked for" };
-    if (this.#cost === null) return { side: 'wasm', reason: 'nothing was measured' };
+    const { cost } = this.#life;
+    if (cost === null) return { side: 'wasm', reason: 'nothing was measured' };
     if (residents.length > 0) return { side: 'webgpu', reason: 'an input lies on the GPU' };
-    const times = estimate(request, this.#cost);
+    const times = estimate(request, cost);
     const words = `estimated ${times.gpuMs.toPrecision(2)} ms on the GPU, ${times.cpuMs.toPrecision(2)} ms on the CPU`;
     return { side: gpuWins(times) ? 'webgpu' : 'wasm', reason: words };
   }
@@ -196,10 +183,13 @@ export class Router implements Host {
   /** Why the core is to do what the GPU failed at, or undefined when the caller is to see the error. */
   #whyRetry(error: unknown, gpu: Gpu): string | undefined {
     const { code, message } = error as Partial<CodedError>;
-    if (this.#disposed || code === 'ABORTED' || code === 'DISPOSED') return undefined;
+    if (this.#life.isDisposed || code === 'ABORTED' || code === 'DISPOSED') return undefined;
     // A fault of validation, or of the driver, comes again: this GPU is not asked any more. Memory may be there next time.
     if (code !== 'OUT_OF_MEMORY' && this.#gpu === gpu)
-      this.#retire(`the GPU failed: ${message ?? String(error)}`);
+      this.#life.retire({
+        code: 'failed',
+        reason: `the GPU failed: ${message ?? String(error)}`,
+      });
     if (this.#demanded) {
       if (code === undefined)
         throw new HeadwiseError('DEVICE_LOST', `the GPU failed: ${message ?? String(error)}`, {
@@ -233,28 +223,8 @@ export class Router implements Host {
     return response;
   }
 
-  async #revive(): Promise<void> {
-    this.#reviving ??= (async () => {
-      try {
-        const started = await this.#restart();
-        if (this.#disposed) {
-          if ('gpu' in started) started.gpu.dispose();
-          return;
-        }
-        this.#take(started);
-        this.#lostAt = 'gpu' in started ? 0 : performance.now();
-      } finally {
-        this.#reviving = undefined;
-      }
-    })();
-    await this.#reviving;
-    if (this.#disposed) throw disposed('the engine');
-    if (this.#demanded && this.#gpu === undefined)
-      throw new HeadwiseError('DEVICE_LOST', `no GPU any more: ${this.#reason ?? ''}`);
-  }
-
   #check(request: Request): readonly Resident[] {
-    if (this.#disposed) throw disposed('the engine');
+    if (this.#life.isDisposed) throw disposed('the engine');
     const residents = residentsIn(request);
     for (const { owner } of residents) {
       if (owner !== this.#gpu)
@@ -301,6 +271,7 @@ export class Router implements Host {
       );
     }
     const start = performance.now();
+    this.#life.traffic.calls++;
     const response = this.#cpu.runSync(request, out);
     if (isCompute(request)) {
       this.lastCall = {
@@ -324,9 +295,7 @@ export class Router implements Host {
   }
 
   dispose(): void {
-    this.#disposed = true;
-    this.#gpu?.dispose();
-    this.#gpu = undefined;
+    this.#life.dispose();
     this.#cpu.dispose();
   }
 }

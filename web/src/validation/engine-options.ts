@@ -1,5 +1,5 @@
 // Validation: createEngine's options.
-import type { CostModel } from '../cost-model.js';
+import { costFields, type CostModel } from '../cost-model.js';
 import { invalidType, invalidValue } from '../errors.js';
 import type { Variant } from '../wasm/glue.js';
 import type { LoadOptions } from '../wasm/loader.js';
@@ -16,7 +16,8 @@ import {
 /** Options of {@link createEngine}. */
 export interface EngineOptions {
   /**
-   * What computes. 'auto' (default): each call goes to the GPU when that is faster by measurement, and to WebAssembly else.
+   * What computes. 'auto' (default): each call goes to the GPU when that is faster by measurement, and to WebAssembly else. The
+   * start does not wait for the GPU (`engine.gpuReady()` does), and until it is there WebAssembly computes.
    * 'wasm': no GPU is looked for. 'webgpu': the GPU does all that it can; without a usable one the start is UNSUPPORTED.
    */
   backend?: 'auto' | 'wasm' | 'webgpu' | undefined;
@@ -30,7 +31,10 @@ export interface EngineOptions {
   maxMemoryBytes?: number | undefined;
   /** A GPUDevice of the caller's, used and never destroyed by the engine. Ask its adapter for large limits. */
   gpuDevice?: object | undefined;
-  /** Times that 'auto' decides by, given instead of measured, in whole or in part. With it a software adapter is used too. */
+  /**
+   * Times that 'auto' decides by, given instead of measured, in whole or in part. With it a software adapter is used too.
+   * Measured ones are kept: in a page in its local storage, for this adapter and this version of the package, else for the process.
+   */
   gpuCost?: Partial<CostModel> | undefined;
   /** Where the `.wasm` files lie: a folder (ending in '/'), or one file (its name, or `variant`, tells which build it is). */
   wasmUrl?: string | URL | undefined;
@@ -107,14 +111,7 @@ export function readEngineOptions(value: EngineOptions | undefined): CheckedEngi
   return { backend, ...checked };
 }
 
-const costNames = new Set([
-  'gpuCallMs',
-  'uploadBytesPerMs',
-  'downloadBytesPerMs',
-  'gpuWorkPerMs',
-  'cpuCallMs',
-  'cpuWorkPerMs',
-]);
+const costNames = new Set<string>(costFields);
 
 function readCost(value: unknown): Partial<CostModel> | undefined {
   if (value === undefined) return undefined;
