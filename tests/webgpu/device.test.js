@@ -164,7 +164,7 @@ test('D4: more workgroups than one dimension takes', async () => {
   }
 });
 
-test('D3: arrays above the limits: the CPU in auto, a RangeError that names the limit else', async () => {
+test('D3: arrays above the limits go in pieces; what has none, to the CPU or a RangeError that names the limit', async () => {
   const limits = hooked.device.limits;
   withLimits(hooked.device, { maxStorageBufferBindingSize: 65536 });
   try {
@@ -173,10 +173,34 @@ test('D3: arrays above the limits: the CPU in auto, a RangeError that names the 
     const k = { data: new Float32Array(16385), shape: [16385, 1] };
     const v = { data: new Float32Array(16385).fill(1), shape: [16385, 1] };
     const q = { data: [1], shape: [1, 1] };
-    expect([...(await auto.attention(q, k, v)).output.data]).toEqual([1]);
+    for (const each of [auto, small]) {
+      expect([...(await each.attention(q, k, v)).output.data]).toEqual([1]);
+      expect(each.lastCall.side).toBe('webgpu');
+    }
+    // Heads, queries and keys in several ranges, and everything that is joined.
+    const [many, keys, values] = [
+      randomTensor([1, 4, 70, 64], 1),
+      randomTensor([1, 2, 500, 64], 2),
+      randomTensor([1, 2, 500, 40], 3),
+    ];
+    const options = {
+      ...{ causal: true, causalOffset: 300, sinks: [1, 0, -1, 2], alibiSlopes: [1, 0.5, 0.2, 0] },
+      ...{ returnWeights: { heads: [3, 0] }, returnScores: 'masked', returnLogSumExp: true },
+      bias: randomTensor([70, 500], 4),
+    };
+    const wanted = engine.attentionSync(many, keys, values, options);
+    const got = await small.attention(many, keys, values, options);
+    expect(small.lastCall.side).toBe('webgpu');
+    for (const name of Object.keys(wanted)) expectClose(got[name], wanted[name], tolerance, name);
+    const [rows, kernel] = [randomTensor([300, 70], 5), randomTensor([70, 64], 6)];
+    expectClose(await small.linear(rows, kernel), engine.linearSync(rows, kernel), tolerance);
+    expect(small.lastCall.side).toBe('webgpu');
+    // A row cannot be divided.
+    const row = { data: new Float32Array(20000).fill(0.01), shape: [1, 20000] };
+    expectClose((await auto.attention(row, row, row)).output, row.data, tolerance);
     expect(auto.lastCall.side).toBe('wasm');
     expect(auto.lastCall.reason).toMatch(/maxStorageBufferBindingSize of 65536/);
-    const error = await errorOf(small.attention(q, k, v));
+    const error = await errorOf(small.attention(row, row, row));
     expect(error).toBeInstanceOf(RangeError);
     expect(error).toMatchObject({ code: 'OUT_OF_MEMORY' });
     expect(await errorOf(small.upload(k))).toMatchObject({ code: 'OUT_OF_MEMORY' });

@@ -19,15 +19,18 @@ import {
   pipelinesOf,
   planAttention,
   whyNotAttention,
+  whyNotSettings,
   type AttentionSlices,
 } from './attention.js';
 import { Buffers, type Slice } from './buffers.js';
 import { Call } from './call.js';
 import { openDevice, type Opened } from './device.js';
 import { addLayer, DeviceParameters, innerAttention, whyNotLayer } from './layer.js';
-import { addLinear } from './linear.js';
+import { addLinear, linearPieceRows } from './linear.js';
+import { Assembly, pieceRequest } from './pieces.js';
 import { kinds, Pipelines, type PipelineName } from './pipelines.js';
 import { whyTooLarge, type Obstacle } from './plan.js';
+import { count, splitAttention, whyNotSplit, type Piece } from './split.js';
 import { DeviceTensor } from './tensors.js';
 
 /** What the GPU computes. */
@@ -37,6 +40,11 @@ interface Layer {
   config: LayerConfig;
   parameters: Promise<DeviceParameters> | undefined;
 }
+
+const noLayer = (): Promise<never> => Promise.reject(new Error('no layer'));
+
+const onHost = (array: Float32Array): Promise<Float32Array> | Float32Array =>
+  residentOf(array)?.download() ?? array;
 
 // Engines side by side on one device, the caller's, share what was compiled.
 const pipelinesOfDevice = new WeakMap<GPUDevice, Pipelines>();
@@ -94,7 +102,8 @@ export class Gpu {
         const { batch, heads, queries, keys, valueDim } = request;
         if (batch * heads * queries * keys * valueDim === 0)
           return { reason: 'there is nothing to compute' };
-        return whyNotAttention(request, bytesOf, limits);
+        if (!this.#isTooLarge(request)) return whyNotAttention(request, bytesOf, limits);
+        return whyNotSettings(request) ?? whyNotSplit(request, limits);
       }
       case 'layerForward': {
         const { batch, queries, keys } = request;
@@ -107,9 +116,8 @@ export class Gpu {
         const { rows, out } = request;
         if (rows * out === 0) return { reason: 'there is nothing to compute' };
         return (
-          whyTooLarge('x', bytesOf(request.x), limits) ??
           whyTooLarge('kernel', bytesOf(request.kernel), limits) ??
-          whyTooLarge('the output', rows * out * 4, limits)
+          whyTooLarge('a row', Math.max(request.in, out) * 4, limits)
         );
       }
       default:
@@ -126,6 +134,10 @@ export class Gpu {
     signal: AbortSignal | undefined,
     parametersOf: (layer: number) => Promise<ParameterArrays>,
   ): Promise<Response> {
+    if (request.op === 'attention' && this.#isTooLarge(request))
+      return this.#runSplit(request, signal);
+    if (request.op === 'linear' && linearPieceRows(request, this.opened.limits) < request.rows)
+      return this.#runSplitLinear(request, signal);
     let layer: Layer | undefined;
     let parameters: Promise<DeviceParameters> | undefined;
     if (request.op === 'layerForward') {
@@ -149,6 +161,52 @@ export class Gpu {
         held?.release();
       }
     });
+  }
+
+  /** Some array is larger than a kernel may see. */
+  #isTooLarge(request: AttentionRequest): boolean {
+    const pieces = splitAttention(request, this.opened.limits.bindingBytes);
+    return !Array.isArray(pieces) || pieces.length > 1;
+  }
+
+  // One piece after the other, so that no more than one lies on the device.
+  async #runSplit(request: AttentionRequest, signal: AbortSignal | undefined): Promise<Response> {
+    const [q, k, v] = await Promise.all([request.q, request.k, request.v].map(onHost));
+    const local = { ...request, q, k, v } as AttentionRequest;
+    const pieces = splitAttention(local, this.opened.limits.bindingBytes) as Piece[];
+    const several = pieces.some(({ keys }) => count(keys) < local.keys);
+    const assembly = new Assembly(local, several);
+    for (const piece of pieces)
+      assembly.add(piece, await this.run(pieceRequest(local, piece, several), signal, noLayer));
+    const { response } = assembly;
+    if (request.resident === true) {
+      for (const name of ['output', 'weights', 'scores', 'logSumExp'] as const) {
+        const array = response[name];
+        if (array !== undefined) response[name] = standIn(await this.upload(array));
+      }
+    }
+    return response;
+  }
+
+  async #runSplitLinear(
+    request: LinearRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
+    const { rows, out } = request;
+    const most = linearPieceRows(request, this.opened.limits);
+    const x = await onHost(request.x);
+    const output = new Float32Array(rows * out);
+    for (let first = 0; first < rows; first += most) {
+      const end = Math.min(first + most, rows);
+      const piece = {
+        ...request,
+        rows: end - first,
+        x: x.subarray(first * request.in, end * request.in),
+      };
+      const made = await this.run(piece, signal, noLayer);
+      output.set(made.output as Float32Array, first * out);
+    }
+    return { output };
   }
 
   async #compute(
