@@ -233,10 +233,18 @@ export class Engine {
    * @param parts `{ output, logSumExp }` as `attention` returns them with `returnLogSumExp`, at least one.
    * @returns `output` in the parts' layout, `logSumExp` `[B,H,L]`.
    */
+  mergeAttention(
+    parts: readonly AttentionPart[],
+    options: MergeOptions & { resident: true },
+  ): Promise<{ output: GpuTensor; logSumExp: GpuTensor }>;
+  mergeAttention(
+    parts: readonly AttentionPart[],
+    options?: MergeOptions,
+  ): Promise<{ output: Tensor; logSumExp: Tensor }>;
   async mergeAttention(
     parts: readonly AttentionPart[],
     options?: MergeOptions,
-  ): Promise<{ output: Tensor; logSumExp: Tensor }> {
+  ): Promise<{ output: Tensor | GpuTensor; logSumExp: Tensor | GpuTensor }> {
     const host = this.#alive();
     const call = readMerge(parts, options);
     return merged(call, await host.run(call.request, call.signal));
@@ -270,11 +278,11 @@ export class Engine {
   }
 
   /**
-   * A cache of keys and values for decoding, in the engine's heap: it takes batch · G · capacity · (D + Dv) numbers, counted in
+   * A cache of keys and values for decoding, in the engine's heap or (`resident`) on its GPU: it takes batch · G · capacity · (D + Dv) numbers, counted in
    * `memory()`, until `dispose` (its own or the engine's) frees them.
    *
    * @throws TypeError and RangeError that name the field; RangeError `OUT_OF_MEMORY` when it does not fit (where the engine lives
-   * in a worker, the cache's first call rejects with it).
+   * in a worker, the cache's first call rejects with it; so it does for the GPU's memory).
    */
   createKVCache(config: KVCacheConfig): KVCache {
     const host = this.#alive();

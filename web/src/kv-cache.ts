@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-// Public: the key/value cache for decoding. Keys and values live in the core; this object knows their shape, a number, and how
+// Public: the key/value cache for decoding. Keys and values live in the core or on the GPU; this object knows their shape, a number, and how
 // long its rows will be once all calls made so far are done.
 import { disposed, unsupported } from './errors.js';
 import type { CacheConfig, CacheRequest, Response } from './request.js';

@@ -16,6 +16,7 @@ import {
   isCompute,
   mapArrays,
   type CacheRequest,
+  type CacheStepRequest,
   type ComputeRequest,
   type LayerRequest,
   type ParameterArrays,
@@ -38,6 +39,8 @@ export class Router implements Host {
   readonly #life: GpuLife;
   // Those of which a restarted GPU has to learn.
   readonly #layers = new Map<number, Parameters<Gpu['addLayer']>[1]>();
+  // Caches that lie on a GPU, perhaps one that is lost.
+  readonly #gpuCaches = new Map<number, Gpu>();
   lastCall: LastCall | undefined;
 
   /** `demanded`: backend 'webgpu'. The GPU's start begins at once; who has to wait for it awaits `gpuSettled`. */
@@ -112,6 +115,12 @@ export class Router implements Host {
       return this.run(kept, signal);
     }
     const residents = this.#check(request);
+    if (request.op === 'cacheStep' && this.#gpuCaches.has(request.cache))
+      return this.#runCacheStep(snapshot(request), residents, signal, start);
+    if (isCacheRequest(request)) {
+      const running = this.#runGpuCache(request);
+      if (running !== undefined) return running;
+    }
     if (!isCompute(request)) return this.#runLayer(request);
     if (this.#demanded && this.#gpu === undefined) {
       const kept = snapshot(request);
@@ -264,7 +273,69 @@ export class Router implements Host {
     return running;
   }
 
+  // Undefined for a cache that lies in the heap.
+  #runGpuCache(request: CacheRequest): Promise<Response> | undefined {
+    const gpu = this.#gpuOfCache(request);
+    if (gpu === undefined) return undefined;
+    if (request.op === 'destroyCache') this.#gpuCaches.delete(request.cache);
+    else this.#gpuCaches.set(request.cache, gpu);
+    return gpu.caches.run(request);
+  }
+
+  #gpuOfCache(request: CacheRequest): Gpu | undefined {
+    if (request.op === 'forkCache') return this.#gpuCaches.get(request.from);
+    if (request.op !== 'createCache') return this.#gpuCaches.get(request.cache);
+    const { config } = request;
+    const { resident = this.#demanded } = config;
+    if (!resident) return undefined;
+    const gpu = config.resident === true ? this.needGpu('resident: true') : this.#gpu;
+    const whyNot = gpu?.caches.whyNot(config);
+    if (whyNot === undefined) return gpu;
+    if (config.resident === true) throw unsupported(`resident: ${whyNot}`);
+    return undefined;
+  }
+
+  async #runCacheStep(
+    request: CacheStepRequest,
+    residents: readonly Resident[],
+    signal: AbortSignal | undefined,
+    start: number,
+  ): Promise<Response> {
+    const gpu = this.#gpuCaches.get(request.cache) as Gpu;
+    const { traffic } = this.#life;
+    traffic.calls++;
+    traffic.running++;
+    for (const resident of residents) resident.retain();
+    try {
+      const response = await gpu.caches.step(request, signal, (of, by) => this.#cpu.run(of, by));
+      const milliseconds = performance.now() - start;
+      const reason = 'the cache lies on the GPU';
+      this.lastCall = { op: request.op, side: 'webgpu', reason, milliseconds };
+      return response;
+    } catch (error) {
+      const { code, message } = error as Partial<CodedError>;
+      if (code !== undefined) throw error;
+      const reason = `the GPU failed: ${message ?? String(error)}`;
+      if (this.#gpu === gpu) this.#life.retire({ code: 'failed', reason });
+      throw new HeadwiseError('DEVICE_LOST', reason, { cause: error });
+    } finally {
+      traffic.running--;
+      for (const resident of residents) resident.release();
+    }
+  }
+
   runSync(request: Request, out?: Float32Array): Response {
+    if ('cache' in request && this.#gpuCaches.has(request.cache)) {
+      throw unsupported(
+        'synchronous calls on a cache that lies on the GPU: use the asynchronous ones, or make it with resident: false',
+      );
+    }
+    if (isCacheRequest(request)) {
+      const running = this.#runGpuCache(request);
+      // A fork that fails tells its first step.
+      running?.catch(() => undefined);
+      if (running !== undefined) return {};
+    }
     if (this.#check(request).length > 0 || isResident(request)) {
       throw unsupported(
         'synchronous calls take and give no GPU tensors; use the asynchronous call',
@@ -298,6 +369,10 @@ export class Router implements Host {
     this.#life.dispose();
     this.#cpu.dispose();
   }
+}
+
+function isCacheRequest(request: Request): request is CacheRequest {
+  return !isCompute(request) && 'cache' in request;
 }
 
 function isResident(request: Request): boolean {

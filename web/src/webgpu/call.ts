@@ -25,11 +25,22 @@ interface Download {
   bytes: number;
 }
 
+/** A byte of a buffer. */
+interface Place {
+  slice: Slice;
+  offset: number;
+}
+
 export class Call {
   readonly device: GPUDevice;
   readonly #buffers: Buffers;
   readonly #held = new Set<Slice>();
   readonly #steps: Step[] = [];
+  readonly #firstCopies: {
+    from: Place;
+    to: Place;
+    bytes: number;
+  }[] = [];
   readonly #copies: { from: GPUBuffer; offset: number; to: GPUBuffer; bytes: number }[] = [];
   readonly #faults: Promise<GPUError | null>[] = [];
   #wantedBytes = 0;
@@ -95,6 +106,11 @@ export class Call {
     return { staging, bytes };
   }
 
+  /** Done before all steps. */
+  copyFirst(from: Place, to: Place, bytes: number): void {
+    if (bytes > 0) this.#firstCopies.push({ from, to, bytes });
+  }
+
   copy(from: Slice, offset: number, to: Slice, bytes: number): void {
     this.#copies.push({ from: from.buffer, offset, to: to.buffer, bytes });
   }
@@ -121,7 +137,7 @@ export class Call {
       await before;
       check();
     }
-    if (this.#steps.length === 0 && this.#copies.length > 0)
+    if (this.#steps.length === 0 && this.#copies.length + this.#firstCopies.length > 0)
       this.guard(() => this.#submit(0, 0, true));
     await this.settled();
   }
@@ -138,6 +154,10 @@ export class Call {
 
   #submit(first: number, end: number, withCopies: boolean): void {
     const encoder = this.device.createCommandEncoder();
+    for (const { from, to, bytes } of this.#firstCopies.splice(0)) {
+      const { buffer } = from.slice;
+      encoder.copyBufferToBuffer(buffer, from.offset, to.slice.buffer, to.offset, bytes);
+    }
     if (first < end) {
       const pass = encoder.beginComputePass();
       for (const { pipeline, slices, uniform, dispatch } of this.#steps.slice(first, end)) {

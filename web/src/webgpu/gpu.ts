@@ -2,39 +2,25 @@
 // Gpu.run. Whether a call comes here at all is the router's business (web/src/router.ts).
 import { aborted, disposed, HeadwiseError, outOfMemory } from '../errors.js';
 import { residentOf, standIn } from '../resident.js';
-import type {
-  AttentionRequest,
-  AttentionSettings,
-  ComputeRequest,
-  LayerConfig,
-  LayerForwardRequest,
-  LinearRequest,
-  ParameterArrays,
-  Response,
-} from '../request.js';
+import type { ComputeRequest, LayerConfig, ParameterArrays, Response } from '../request.js';
 import { nextTurn } from '../wasm/event-loop.js';
 import { messageOf } from '../wasm/files.js';
-import {
-  addAttention,
-  pipelinesOf,
-  planAttention,
-  whyNotAttention,
-  whyNotSettings,
-  type AttentionSlices,
-} from './attention.js';
+import { whyNotAttention, whyNotSettings } from './attention.js';
 import { Buffers, type Slice } from './buffers.js';
+import { GpuCaches } from './caches.js';
 import { Call } from './call.js';
+import { addRequest, type GpuRequest, type HeldLayer, type Made } from './compute.js';
 import { openDevice, type Opened } from './device.js';
-import { addLayer, DeviceParameters, innerAttention, whyNotLayer } from './layer.js';
-import { addLinear, linearPieceRows } from './linear.js';
-import { Assembly, pieceRequest } from './pieces.js';
+import { isLarge, runInPieces } from './large.js';
+import { DeviceParameters, whyNotLayer } from './layer.js';
+import { whyNotMerge } from './merge.js';
 import { kinds, Pipelines, type PipelineName } from './pipelines.js';
 import { whyTooLarge, type Obstacle } from './plan.js';
-import { count, splitAttention, whyNotSplit, type Piece } from './split.js';
+import { whyNotSplit } from './split.js';
 import { DeviceTensor } from './tensors.js';
 
-/** What the GPU computes. */
-export type GpuRequest = AttentionRequest | LayerForwardRequest | LinearRequest;
+// Those that import it know it from here.
+export type { GpuRequest };
 
 interface Layer {
   config: LayerConfig;
@@ -42,9 +28,6 @@ interface Layer {
 }
 
 const noLayer = (): Promise<never> => Promise.reject(new Error('no layer'));
-
-const onHost = (array: Float32Array): Promise<Float32Array> | Float32Array =>
-  residentOf(array)?.download() ?? array;
 
 // Engines side by side on one device, the caller's, share what was compiled.
 const pipelinesOfDevice = new WeakMap<GPUDevice, Pipelines>();
@@ -54,6 +37,7 @@ export class Gpu {
   readonly #buffers: Buffers;
   readonly #pipelines: Pipelines;
   readonly #layers = new Map<number, Layer>();
+  readonly caches: GpuCaches;
   #last: Promise<unknown> = Promise.resolve();
   #ended: HeadwiseError | undefined;
   /** Called once when the device is lost, with the reason. */
@@ -74,6 +58,17 @@ export class Gpu {
       pipelinesOfDevice.set(device, pipelines);
     }
     this.#pipelines = pipelines;
+    this.caches = new GpuCaches({
+      context: { limits, pipelines },
+      buffers: this.#buffers,
+      queue: (work) => this.#queue(work),
+      withCall: (work) => this.#withCall(work),
+      check: () => {
+        if (this.#ended !== undefined) throw this.#ended;
+      },
+      collect: (...of) => this.#collect(...of),
+      toDevice: (response) => this.#toDevice(response),
+    });
     device.lost.then(
       ({ message }) => this.#lose(message),
       (error: unknown) => this.#lose(messageOf(error)),
@@ -102,7 +97,7 @@ export class Gpu {
         const { batch, heads, queries, keys, valueDim } = request;
         if (batch * heads * queries * keys * valueDim === 0)
           return { reason: 'there is nothing to compute' };
-        if (!this.#isTooLarge(request)) return whyNotAttention(request, bytesOf, limits);
+        if (!isLarge(request, limits)) return whyNotAttention(request, bytesOf, limits);
         return whyNotSettings(request) ?? whyNotSplit(request, limits);
       }
       case 'layerForward': {
@@ -120,6 +115,8 @@ export class Gpu {
           whyTooLarge('a row', Math.max(request.in, out) * 4, limits)
         );
       }
+      case 'mergeAttention':
+        return whyNotMerge(request, limits);
       default:
         return { reason: `${request.op} runs on the CPU` };
     }
@@ -134,10 +131,11 @@ export class Gpu {
     signal: AbortSignal | undefined,
     parametersOf: (layer: number) => Promise<ParameterArrays>,
   ): Promise<Response> {
-    if (request.op === 'attention' && this.#isTooLarge(request))
-      return this.#runSplit(request, signal);
-    if (request.op === 'linear' && linearPieceRows(request, this.opened.limits) < request.rows)
-      return this.#runSplitLinear(request, signal);
+    if (
+      (request.op === 'attention' || request.op === 'linear') &&
+      isLarge(request, this.opened.limits)
+    )
+      return this.#runLarge(request, signal);
     let layer: Layer | undefined;
     let parameters: Promise<DeviceParameters> | undefined;
     if (request.op === 'layerForward') {
@@ -153,158 +151,62 @@ export class Gpu {
       };
       check();
       const held = await parameters;
+      const heldLayer =
+        held === undefined ? undefined : { config: (layer as Layer).config, parameters: held };
       try {
-        return await this.#withCall((call) =>
-          this.#compute(call, request, layer?.config, held, check),
-        );
+        return await this.#withCall((call) => this.#compute(call, request, heldLayer, check));
       } finally {
         held?.release();
       }
     });
   }
 
-  /** Some array is larger than a kernel may see. */
-  #isTooLarge(request: AttentionRequest): boolean {
-    const pieces = splitAttention(request, this.opened.limits.bindingBytes);
-    return !Array.isArray(pieces) || pieces.length > 1;
-  }
-
-  // One piece after the other, so that no more than one lies on the device.
-  async #runSplit(request: AttentionRequest, signal: AbortSignal | undefined): Promise<Response> {
-    const [q, k, v] = await Promise.all([request.q, request.k, request.v].map(onHost));
-    const local = { ...request, q, k, v } as AttentionRequest;
-    const pieces = splitAttention(local, this.opened.limits.bindingBytes) as Piece[];
-    const several = pieces.some(({ keys }) => count(keys) < local.keys);
-    const assembly = new Assembly(local, several);
-    for (const piece of pieces)
-      assembly.add(piece, await this.run(pieceRequest(local, piece, several), signal, noLayer));
-    const { response } = assembly;
-    if (request.resident === true) {
-      for (const name of ['output', 'weights', 'scores', 'logSumExp'] as const) {
-        const array = response[name];
-        if (array !== undefined) response[name] = standIn(await this.upload(array));
-      }
-    }
-    return response;
-  }
-
-  async #runSplitLinear(
-    request: LinearRequest,
+  async #runLarge(
+    request: Extract<GpuRequest, { op: 'attention' | 'linear' }>,
     signal: AbortSignal | undefined,
   ): Promise<Response> {
-    const { rows, out } = request;
-    const most = linearPieceRows(request, this.opened.limits);
-    const x = await onHost(request.x);
-    const output = new Float32Array(rows * out);
-    for (let first = 0; first < rows; first += most) {
-      const end = Math.min(first + most, rows);
-      const piece = {
-        ...request,
-        rows: end - first,
-        x: x.subarray(first * request.in, end * request.in),
-      };
-      const made = await this.run(piece, signal, noLayer);
-      output.set(made.output as Float32Array, first * out);
+    const response = await runInPieces(request, this.opened.limits, (piece) =>
+      this.run(piece, signal, noLayer),
+    );
+    if (request.op === 'linear' || request.resident !== true) return response;
+    return this.#toDevice(response);
+  }
+
+  async #toDevice(response: Response): Promise<Response> {
+    for (const name of ['output', 'weights', 'scores', 'logSumExp'] as const) {
+      const array = response[name];
+      if (array !== undefined) response[name] = standIn(await this.upload(array));
     }
-    return { output };
+    return response;
   }
 
   async #compute(
     call: Call,
     request: GpuRequest,
-    config: LayerConfig | undefined,
-    parameters: DeviceParameters | undefined,
+    layer: HeldLayer | undefined,
     check: () => void,
   ): Promise<Response> {
-    const { limits } = this.opened;
-    let made: Partial<AttentionSlices> & { output: Slice };
-    let outputLength: number;
-    if (request.op === 'linear') {
-      const linear = await this.#pipelines.get('linear');
-      outputLength = request.rows * request.out;
-      made = call.guard(() => {
-        const bias = request.bias === undefined ? undefined : call.upload(request.bias);
-        const x = this.#bind(call, request.x);
-        return {
-          output: addLinear(
-            call,
-            linear,
-            request,
-            x,
-            this.#bind(call, request.kernel),
-            bias,
-            limits,
-          ),
-        };
-      });
-    } else {
-      const sizes =
-        request.op === 'attention' ? request : innerAttention(config as LayerConfig, request);
-      const plan = planAttention(sizes, limits);
-      const [pipelines, linear] = await Promise.all([
-        pipelinesOf(plan, sizes, this.#pipelines),
-        request.op === 'attention' ? undefined : this.#pipelines.get('linear'),
-      ]);
-      const { batch, heads, queries } = request;
-      if (request.op === 'attention') {
-        outputLength = batch * heads * queries * request.valueDim;
-        made = call.guard(() =>
-          addAttention(
-            call,
-            pipelines,
-            sizes,
-            this.#bindAll(call, [request.q, request.k, request.v]),
-            plan,
-            limits,
-          ),
-        );
-      } else {
-        outputLength = batch * queries * request.outputDim;
-        made = call.guard(() =>
-          addLayer(
-            call,
-            pipelines,
-            linear as NonNullable<typeof linear>,
-            config as LayerConfig,
-            request,
-            this.#bindAll(call, [request.query, request.key, request.value]),
-            (parameters as DeviceParameters).slices,
-            plan,
-            limits,
-          ),
-        );
-      }
-    }
-    return this.#collect(call, request, made, outputLength, check);
+    const context = { limits: this.opened.limits, pipelines: this.#pipelines };
+    const made = await addRequest(context, call, request, layer);
+    const response: Response = {};
+    // Weights of no head.
+    if ('weightHeads' in request && request.weightHeads?.length === 0)
+      response.weights = new Float32Array(0);
+    const resident = request.op !== 'linear' && request.resident === true;
+    return Object.assign(response, await this.#collect(call, made, resident, check));
   }
 
   /** Runs the call's steps and makes its response, on the side where it is wanted. */
   async #collect(
     call: Call,
-    request: GpuRequest,
-    made: Partial<AttentionSlices> & { output: Slice },
-    outputLength: number,
+    made: readonly Made[],
+    resident: boolean,
     check: () => void,
   ): Promise<Response> {
-    const wanted: [keyof Response, Slice, number, number][] = [
-      ['output', made.output, 0, outputLength],
-    ];
     const response: Response = {};
-    if (request.op !== 'linear') {
-      const { batch, heads, queries, keys, weightHeads } = request as AttentionSettings;
-      const rows = batch * heads * queries;
-      const slots = weightHeads === 'all' ? heads : (weightHeads?.length ?? 0);
-      if (weightHeads !== undefined && slots === 0) response.weights = new Float32Array(0);
-      if (made.weights !== undefined)
-        wanted.push(['weights', made.weights, 0, batch * slots * queries * keys]);
-      if (made.scores !== undefined) wanted.push(['scores', made.scores, 0, rows * keys]);
-      if (request.logSumExp)
-        wanted.push(['logSumExp', made.stats as Slice, made.logSumExpAt as number, rows]);
-    }
-    const resident = request.op !== 'linear' && request.resident === true;
     const kept: [keyof Response, Slice, number][] = [];
     const downloads = call.guard(() =>
-      wanted.map(([name, slice, offset, length]) => {
+      made.map(({ name, slice, offset, length }) => {
         if (!resident) return [name, call.download(slice, offset, length * 4)] as const;
         let own = slice;
         if (offset > 0) {
@@ -325,20 +227,6 @@ export class Gpu {
     for (const [name, slice, length] of kept)
       Object.assign(response, { [name]: standIn(this.#tensor(call.keep(slice), length)) });
     return response;
-  }
-
-  #bindAll(call: Call, arrays: [Float32Array, Float32Array, Float32Array]): [Slice, Slice, Slice] {
-    const bound = new Map<Float32Array, Slice>();
-    return arrays.map((array) => {
-      const slice = bound.get(array) ?? this.#bind(call, array);
-      bound.set(array, slice);
-      return slice;
-    }) as [Slice, Slice, Slice];
-  }
-
-  #bind(call: Call, array: Float32Array): Slice {
-    const resident = residentOf(array);
-    return resident === undefined ? call.upload(array) : (resident as DeviceTensor).slice;
   }
 
   // --- tensors

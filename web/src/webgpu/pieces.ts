@@ -6,7 +6,7 @@ import { count, kvRange, type Piece, type Range } from './split.js';
 type AnyArray = Float32Array | Int32Array | Uint8Array;
 
 /** Rows of a tensor [batch, head, row, size] with those strides, packed. */
-function gather(
+export function gather(
   data: Float32Array,
   strides: Strides,
   size: number,

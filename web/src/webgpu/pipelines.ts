@@ -3,6 +3,7 @@
 import { attentionText } from './shaders/attention.js';
 import { linearText } from './shaders/linear.js';
 import { matrixText } from './shaders/matrix.js';
+import { mergePartsText } from './shaders/merge-parts.js';
 import { mergeText } from './shaders/merge.js';
 import { tiles } from './shaders/tile.js';
 
@@ -46,6 +47,10 @@ export const kinds = {
   matrix: {
     text: matrixText,
     bindings: { 0: 'uniform', 1: read, 2: read, 3: read, 4: read, 5: read, 6: 'storage' },
+  },
+  mergeParts: {
+    text: mergePartsText,
+    bindings: { 0: 'uniform', 1: read, 2: read, 6: 'storage', 7: 'storage' },
   },
   linear: {
     text: linearText,

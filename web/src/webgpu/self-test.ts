@@ -1,6 +1,6 @@
 // WebGPU: before a GPU is trusted it computes what the core computes too, over combinations of options and sizes round the
 // tiles. Drivers and adapters that are wrong somewhere exist; they are found here and not by the user.
-import type { AttentionRequest, Response } from '../request.js';
+import type { AttentionRequest, LinearRequest, MergeRequest, Response } from '../request.js';
 import { readAttention, type AttentionOptions } from '../validation/attention.js';
 import type { Host } from '../wasm/host.js';
 import type { Gpu } from './gpu.js';
@@ -122,25 +122,41 @@ export async function selfTest(gpu: Gpu, core: Host): Promise<string | undefined
     const fault = difference(got, wanted);
     if (fault !== undefined) return `the self-test '${name}' came out wrong: ${fault}`;
   }
-  const { rows, kernel } = linearCase;
-  const request = {
-    op: 'linear' as const,
-    rows,
-    in: 21,
-    out: 70,
-    x: floats(rows * 21, 13),
-    kernel,
-    bias: floats(70, 14),
-  };
-  const [got, wanted] = await Promise.all([
-    gpu.run(request, undefined, () => Promise.reject(new Error('no layer'))),
-    core.run(request),
-  ]);
-  const fault = difference(got, wanted);
-  return fault === undefined ? undefined : `the self-test 'linear' came out wrong: ${fault}`;
+  for (const request of [linearCase(), mergeCase()]) {
+    const [got, wanted] = await Promise.all([
+      gpu.run(request, undefined, () => Promise.reject(new Error('no layer'))),
+      core.run(request),
+    ]);
+    const fault = difference(got, wanted);
+    if (fault !== undefined) return `the self-test '${request.op}' came out wrong: ${fault}`;
+  }
+  return undefined;
 }
 
-const linearCase = { rows: 35, kernel: floats(21 * 70, 15) };
+function linearCase(): LinearRequest {
+  const [rows, width, out] = [35, 21, 70];
+  return {
+    op: 'linear',
+    ...{ rows, in: width, out },
+    x: floats(rows * width, 13),
+    kernel: floats(width * out, 15),
+    bias: floats(out, 14),
+  };
+}
+
+/** Rows that some parts, or all, saw no key of. */
+function mergeCase(): MergeRequest {
+  const [heads, rows, size] = [3, 5, 67];
+  const sums = (seed: number): Float32Array =>
+    floats(heads * rows, seed).map((x, i) => (i === 7 || (i + seed) % 4 === 0 ? -Infinity : x));
+  return {
+    op: 'mergeAttention',
+    ...{ parts: 3, batch: 1, heads, rows, size },
+    outputs: [16, 17, 18].map((seed) => floats(heads * rows * size, seed)),
+    logSumExps: [16, 17, 18].map(sums),
+    strides: [heads * rows * size, size, heads * size],
+  };
+}
 
 function difference(got: Response, wanted: Response): string | undefined {
   for (const name of ['output', 'weights', 'scores', 'logSumExp'] as const) {
