@@ -107,16 +107,16 @@ async function addLayerOf(
 ): Promise<Made[]> {
   const sizes = innerAttention(config, request);
   const plan = planAttention(sizes, limits);
-  const [attention, linear] = await Promise.all([
+  const [attention, linear, pointwise] = await Promise.all([
     pipelinesOf(plan, sizes, pipelines),
     pipelines.get('linear'),
+    pipelines.get('pointwise'),
   ]);
   const { batch, queries, outputDim, query, key, value } = request;
   const slices = call.guard(() =>
     addLayer(
       call,
-      attention,
-      linear,
+      { attention, linear, pointwise },
       config,
       request,
       bindAll(call, [query, key, value]),
@@ -125,7 +125,14 @@ async function addLayerOf(
       limits,
     ),
   );
-  return madeOf(request, slices, batch * queries * outputDim);
+  const made = madeOf(sizes, slices, batch * queries * outputDim);
+  const { averageWeights } = slices;
+  if (averageWeights === undefined) return made;
+  const length = batch * queries * request.keys;
+  return [
+    ...made.filter(({ name }) => name !== 'weights'),
+    { name: 'averageWeights', slice: averageWeights, offset: 0, length },
+  ];
 }
 
 async function addLinearOf(

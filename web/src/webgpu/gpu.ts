@@ -173,7 +173,7 @@ export class Gpu {
   }
 
   async #toDevice(response: Response): Promise<Response> {
-    for (const name of ['output', 'weights', 'scores', 'logSumExp'] as const) {
+    for (const name of ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const) {
       const array = response[name];
       if (array !== undefined) response[name] = standIn(await this.upload(array));
     }

@@ -5,6 +5,7 @@ import { linearText } from './shaders/linear.js';
 import { matrixText } from './shaders/matrix.js';
 import { mergePartsText } from './shaders/merge-parts.js';
 import { mergeText } from './shaders/merge.js';
+import { pointwiseText } from './shaders/pointwise.js';
 import { tiles } from './shaders/tile.js';
 
 /** What stands at each binding: the uniform, an array that is read, or one that is written. */
@@ -51,6 +52,10 @@ export const kinds = {
   mergeParts: {
     text: mergePartsText,
     bindings: { 0: 'uniform', 1: read, 2: read, 6: 'storage', 7: 'storage' },
+  },
+  pointwise: {
+    text: pointwiseText,
+    bindings: { 0: 'uniform', 1: read, 2: read, 6: 'storage' },
   },
   linear: {
     text: linearText,
