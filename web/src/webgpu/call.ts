@@ -1,8 +1,8 @@
 // WebGPU: one call on its way: the buffers that it holds, the kernels that it will run, and what is read back. Every buffer is
 // made and every kernel submitted inside error scopes; nothing that failed is ever read. Start reading at Call.finish.
 import { outOfMemory } from '../errors.js';
-import { nextTurn } from '../wasm/event-loop.js';
 import type { Buffers, Slice } from './buffers.js';
+import { nudged } from './nudge.js';
 import type { Dispatch } from './plan.js';
 import type { Pipeline } from './pipelines.js';
 
@@ -133,7 +133,8 @@ export class Call {
       this.guard(() => this.#submit(first, at, isLast));
       const before = done;
       if (isLast) break;
-      done = this.device.queue.onSubmittedWorkDone();
+      done = nudged(this.device.queue.onSubmittedWorkDone(), this.device);
+      done.catch(() => undefined); // it is awaited after the next portion
       await before;
       check();
     }
@@ -206,24 +207,4 @@ export class Call {
     }
     this.#held.clear();
   }
-}
-
-const isFirefox = /Firefox/.test(
-  (globalThis as { navigator?: { userAgent?: string } }).navigator?.userAgent ?? '',
-);
-
-// Firefox looks for finished work when something is submitted, and else only every 100 ms.
-async function nudged(mapped: Promise<unknown>, device: GPUDevice): Promise<void> {
-  if (!isFirefox) {
-    await mapped;
-    return;
-  }
-  let pending = true;
-  const settle = mapped.finally(() => (pending = false));
-  settle.catch(() => undefined); // it is awaited below
-  while (pending) {
-    await nextTurn();
-    device.queue.submit([]);
-  }
-  await settle;
 }
