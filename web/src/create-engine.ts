@@ -22,7 +22,7 @@ import { RemoteHost, WorkerFailure } from './wasm/remote-host.js';
  * the cure.
  *
  * @throws TypeError and RangeError for wrong options, `HeadwiseError` `UNSUPPORTED` when this platform lacks WebAssembly SIMD
- * (or the backend or variant asked for), `INIT_FAILED` when a file or a worker cannot be had, with its URL in the message,
+ * (or the backend or variant asked for; for backend 'webgpu' with the reason as `gpuReasonCode`), `INIT_FAILED` when a file or a worker cannot be had, with its URL in the message,
  * `AbortError` when `signal` aborts the start-up. A failed start leaves nothing behind and may be tried again.
  */
 export async function createEngine(options?: EngineOptions): Promise<Engine> {
@@ -98,9 +98,10 @@ async function start({
   // With 'auto' nobody waits: the core computes until the GPU is there. Without a GPU to look for, this takes no time.
   if (backend !== 'auto') await router.gpuSettled;
   if (options.demanded && router.gpu === undefined) {
-    const { gpuReason } = router.gpuInfo;
+    const { gpuReason, gpuReasonCode } = router.gpuInfo;
     router.dispose();
-    throw unsupported(`backend 'webgpu' cannot be had: ${gpuReason}`);
+    const error = unsupported(`backend 'webgpu' cannot be had: ${gpuReason}`);
+    throw Object.assign(error, { gpuReasonCode });
   }
   return new Engine(router, info);
 }

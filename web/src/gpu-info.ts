@@ -36,10 +36,29 @@ export type GpuReasonCode =
   | 'failed'
   | 'lost';
 
+/**
+ * `engine.lastCall.reasonCode`: why that side; those of a missing GPU among them.
+ *
+ * 'asked': backend 'webgpu' · 'measured': `estimate` decided · 'input-on-gpu', 'cache-on-gpu': what it works on lies there ·
+ * 'not-on-gpu': nothing that the GPU can do, or does · 'synchronous': such calls run on the CPU · 'failed': the GPU was asked first.
+ */
+export type CallReasonCode =
+  | GpuReasonCode
+  | 'asked'
+  | 'measured'
+  | 'input-on-gpu'
+  | 'cache-on-gpu'
+  | 'not-on-gpu'
+  | 'synchronous';
+
 /** `engine.lastCall`: which side did the last call, why, and how long it took. */
 export interface LastCall {
   op: string;
   side: 'wasm' | 'webgpu';
+  /** In words. */
   reason: string;
+  reasonCode: CallReasonCode;
+  /** What 'auto' decided by. */
+  estimate?: { gpuMs: number; cpuMs: number };
   milliseconds: number;
 }

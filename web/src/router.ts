@@ -1,7 +1,7 @@
 // Between the engine and what computes: sends each request to the core or to the GPU, by measurement or as the caller
 // demands, and lets the core do what the GPU cannot or failed at. Start reading at Router.run. The GPU's code is loaded by
 // webgpu/start.ts alone; engines with backend 'wasm' have no router.
-import { estimate, gpuWins } from './cost-model.js';
+import { estimate, gpuWins, type CostModel, type Estimate } from './cost-model.js';
 import {
   disposed,
   HeadwiseError,
@@ -23,7 +23,7 @@ import {
   type Request,
   type Response,
 } from './request.js';
-import type { GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
+import type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
 import { snapshot, type Host, type MemoryUsage } from './wasm/host.js';
 import type { ModuleInfo } from './wasm/loader.js';
@@ -31,6 +31,8 @@ import type { ModuleInfo } from './wasm/loader.js';
 interface Choice {
   side: 'wasm' | 'webgpu';
   reason: string;
+  reasonCode: CallReasonCode;
+  estimate?: Estimate;
 }
 
 export class Router implements Host {
@@ -153,7 +155,7 @@ export class Router implements Host {
         } catch (error) {
           const reason = this.#whyRetry(error, gpu);
           if (reason === undefined) throw error;
-          choice = { side: 'wasm', reason };
+          choice = { side: 'wasm', reason, reasonCode: 'failed' };
           response = await this.#onCpu(kept, residents, signal);
         }
       } else {
@@ -173,20 +175,26 @@ export class Router implements Host {
 
   #choose(request: ComputeRequest, residents: readonly Resident[]): Choice {
     const gpu = this.#gpu;
-    if (gpu === undefined) return { side: 'wasm', reason: this.#life.none.reason };
+    if (gpu === undefined) {
+      const { code, reason } = this.#life.none;
+      return { side: 'wasm', reason, reasonCode: code };
+    }
     const whyNot = gpu.whyNot(request);
     if (whyNot !== undefined) {
       const { reason, bytes } = whyNot;
       if (this.#demanded && bytes !== undefined) throw tooLarge(`${request.op}: ${reason}`, bytes);
-      return { side: 'wasm', reason };
+      return { side: 'wasm', reason, reasonCode: 'not-on-gpu' };
     }
-    if (this.#demanded) return { side: 'webgpu', reason: "backend 'webgpu' was asked for" };
+    if (this.#demanded)
+      return { side: 'webgpu', reason: "backend 'webgpu' was asked for", reasonCode: 'asked' };
+    // Measured or given before 'auto' has a GPU at all.
     const { cost } = this.#life;
-    if (cost === null) return { side: 'wasm', reason: 'nothing was measured' };
-    if (residents.length > 0) return { side: 'webgpu', reason: 'an input lies on the GPU' };
-    const times = estimate(request, cost);
+    if (residents.length > 0)
+      return { side: 'webgpu', reason: 'an input lies on the GPU', reasonCode: 'input-on-gpu' };
+    const times = estimate(request, cost as CostModel);
     const words = `estimated ${times.gpuMs.toPrecision(2)} ms on the GPU, ${times.cpuMs.toPrecision(2)} ms on the CPU`;
-    return { side: gpuWins(times) ? 'webgpu' : 'wasm', reason: words };
+    const side = gpuWins(times) ? 'webgpu' : 'wasm';
+    return { side, reason: words, reasonCode: 'measured', estimate: times };
   }
 
   /** Why the core is to do what the GPU failed at, or undefined when the caller is to see the error. */
@@ -310,7 +318,10 @@ export class Router implements Host {
       const response = await gpu.caches.step(request, signal, (of, by) => this.#cpu.run(of, by));
       const milliseconds = performance.now() - start;
       const reason = 'the cache lies on the GPU';
-      this.lastCall = { op: request.op, side: 'webgpu', reason, milliseconds };
+      this.lastCall = {
+        ...{ op: request.op, side: 'webgpu', reason, reasonCode: 'cache-on-gpu' },
+        milliseconds,
+      };
       return response;
     } catch (error) {
       const { code, message } = error as Partial<CodedError>;
@@ -349,6 +360,7 @@ export class Router implements Host {
         op: request.op,
         side: 'wasm',
         reason: 'synchronous calls run on the CPU',
+        reasonCode: 'synchronous',
         milliseconds: performance.now() - start,
       };
     } else {
