@@ -199,6 +199,21 @@ test('D3: arrays above the limits go in pieces; what has none, to the CPU or a R
     const [rows, kernel] = [randomTensor([300, 70], 5), randomTensor([70, 64], 6)];
     expectClose(await small.linear(rows, kernel), engine.linearSync(rows, kernel), tolerance);
     expect(small.lastCall.side).toBe('webgpu');
+    // Layers, batch by batch.
+    const layer = small.multiHeadAttention({ embedDim: 8, numHeads: 2, outputDim: 6, rope: {} });
+    const [query, key] = [randomTensor([5, 200, 8], 7), randomTensor([5, 30, 8], 8)];
+    const lengths = { kvLengths: [30, 1, 20, 7, 13], qLengths: [200, 3, 150, 1, 77] };
+    const masked = {
+      ...lengths,
+      ...{ causal: true, averageWeights: true, returnLogSumExp: true },
+      bias: randomTensor([5, 1, 1, 30], 9),
+    };
+    const onGpu = await layer.forward(query, key, key, masked);
+    expect(small.lastCall.side).toBe('webgpu');
+    const onCpu = layer.forwardSync(query, key, key, masked);
+    expect(Object.keys(onGpu)).toEqual(Object.keys(onCpu));
+    for (const name of Object.keys(onCpu))
+      expectClose(onGpu[name], onCpu[name], tolerance, `layer, ${name}`);
     // A row cannot be divided.
     const row = { data: new Float32Array(20000).fill(0.01), shape: [1, 20000] };
     expectClose((await auto.attention(row, row, row)).output, row.data, tolerance);

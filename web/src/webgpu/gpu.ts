@@ -11,8 +11,8 @@ import { GpuCaches } from './caches.js';
 import { Call } from './call.js';
 import { addRequest, type GpuRequest, type HeldLayer, type Made } from './compute.js';
 import { openDevice, type Opened } from './device.js';
-import { isLarge, runInPieces } from './large.js';
-import { DeviceParameters, whyNotLayer } from './layer.js';
+import { isLarge, runInPieces, whyNotLargeLayer } from './large.js';
+import { DeviceParameters } from './layer.js';
 import { whyNotMerge } from './merge.js';
 import { kinds, Pipelines, type PipelineName } from './pipelines.js';
 import { whyTooLarge, type Obstacle } from './plan.js';
@@ -26,8 +26,6 @@ interface Layer {
   config: LayerConfig;
   parameters: Promise<DeviceParameters> | undefined;
 }
-
-const noLayer = (): Promise<never> => Promise.reject(new Error('no layer'));
 
 // Engines side by side on one device, the caller's, share what was compiled.
 const pipelinesOfDevice = new WeakMap<GPUDevice, Pipelines>();
@@ -97,7 +95,7 @@ export class Gpu {
         const { batch, heads, queries, keys, valueDim } = request;
         if (batch * heads * queries * keys * valueDim === 0)
           return { reason: 'there is nothing to compute' };
-        if (!isLarge(request, limits)) return whyNotAttention(request, bytesOf, limits);
+        if (!isLarge(request, undefined, limits)) return whyNotAttention(request, bytesOf, limits);
         return whyNotSettings(request) ?? whyNotSplit(request, limits);
       }
       case 'layerForward': {
@@ -105,7 +103,7 @@ export class Gpu {
         if (batch * queries * keys === 0) return { reason: 'there is nothing to compute' };
         const layer = this.#layers.get(request.layer);
         if (layer === undefined) return { reason: 'the layer is gone' };
-        return whyNotLayer(layer.config, request, limits);
+        return whyNotLargeLayer(layer.config, request, limits);
       }
       case 'linear': {
         const { rows, out } = request;
@@ -126,50 +124,39 @@ export class Gpu {
    * Queued; `whyNot` must have said nothing. The request's arrays must not change until it settles. `parametersOf` fetches a
    * layer's parameters from the core.
    */
-  run(
+  async run(
     request: GpuRequest,
     signal: AbortSignal | undefined,
     parametersOf: (layer: number) => Promise<ParameterArrays>,
   ): Promise<Response> {
-    if (
-      (request.op === 'attention' || request.op === 'linear') &&
-      isLarge(request, this.opened.limits)
-    )
-      return this.#runLarge(request, signal);
-    let layer: Layer | undefined;
-    let parameters: Promise<DeviceParameters> | undefined;
-    if (request.op === 'layerForward') {
-      layer = this.#layers.get(request.layer) as Layer;
-      // Those of now, whatever is set while this call waits.
-      parameters = this.#parametersOf(layer, request.layer, parametersOf);
-    }
+    const layer =
+      request.op === 'layerForward' ? (this.#layers.get(request.layer) as Layer) : undefined;
+    // Those of now, whatever is set while this call waits.
+    const parameters =
+      request.op === 'layerForward' && layer !== undefined
+        ? this.#parametersOf(layer, request.layer, parametersOf)
+        : undefined;
     parameters?.catch(() => undefined); // it is awaited in its turn
-    return this.#queue(async () => {
-      const check = (): void => {
-        if (this.#ended !== undefined) throw this.#ended;
-        if (signal?.aborted === true) throw aborted(request.op, signal.reason);
-      };
-      check();
-      const held = await parameters;
-      const heldLayer =
-        held === undefined ? undefined : { config: (layer as Layer).config, parameters: held };
-      try {
-        return await this.#withCall((call) => this.#compute(call, request, heldLayer, check));
-      } finally {
-        held?.release();
-      }
-    });
-  }
-
-  async #runLarge(
-    request: Extract<GpuRequest, { op: 'attention' | 'linear' }>,
-    signal: AbortSignal | undefined,
-  ): Promise<Response> {
-    const response = await runInPieces(request, this.opened.limits, (piece) =>
-      this.run(piece, signal, noLayer),
-    );
-    if (request.op === 'linear' || request.resident !== true) return response;
-    return this.#toDevice(response);
+    const check = (): void => {
+      if (this.#ended !== undefined) throw this.#ended;
+      if (signal?.aborted === true) throw aborted(request.op, signal.reason);
+    };
+    const runPiece = (piece: GpuRequest): Promise<Response> =>
+      this.#queue(async () => {
+        check();
+        const held = layer && parameters && { config: layer.config, parameters: await parameters };
+        return this.#withCall((call) => this.#compute(call, piece, held, check));
+      });
+    const { limits } = this.opened;
+    try {
+      if (request.op === 'mergeAttention' || !isLarge(request, layer?.config, limits))
+        return await runPiece(request);
+      const response = await runInPieces(request, layer?.config, limits, runPiece);
+      if (request.op === 'linear' || request.resident !== true) return response;
+      return await this.#toDevice(response);
+    } finally {
+      parameters?.then((held) => held.release()).catch(() => undefined);
+    }
   }
 
   async #toDevice(response: Response): Promise<Response> {

@@ -1,6 +1,12 @@
 // WebGPU: a piece of a large attention as a request of its own, and the pieces' results as the whole's. What several ranges
 // of keys gave is joined by their log-sum-exps (Dao et al., "FlashAttention", 2022). No GPU here.
-import type { AttentionRequest, BroadcastStrides, Response, Strides } from '../request.js';
+import type {
+  AttentionRequest,
+  AttentionSettings,
+  BroadcastStrides,
+  Response,
+  Strides,
+} from '../request.js';
 import { count, kvRange, type Piece, type Range } from './split.js';
 
 type AnyArray = Float32Array | Int32Array | Uint8Array;
@@ -136,6 +142,25 @@ export function pieceRequest(
   if (sinks !== undefined && !severalKeyRanges) result.sinks = cut(sinks, heads);
   if (weightHeads !== undefined)
     result.weightHeads = Int32Array.from(slotsOf(request, heads), ({ head }) => head);
+  return result;
+}
+
+/** A call's batches first … end − 1; its tensors stay as they are. */
+export function batchesOf<S extends AttentionSettings>(settings: S, batches: Range): S {
+  const { batch, heads, queries, keys } = settings;
+  const whole = (end: number): Range => ({ first: 0, end });
+  const piece = { batches, heads: whole(heads), queries: whole(queries), keys: whole(keys) };
+  const result = { ...settings, batch: count(batches) };
+  if (count(batches) === batch) return result;
+  for (const name of ['kvLengths', 'qLengths', 'causalOffsets'] as const) {
+    const array = settings[name];
+    if (array !== undefined) result[name] = cut(array, batches);
+  }
+  if (settings.bias !== undefined) result.bias = gatherBroadcast(settings.bias, piece);
+  if (settings.mask !== undefined) result.mask = gatherBroadcast(settings.mask, piece);
+  const { keyPaddingMask } = settings;
+  if (keyPaddingMask !== undefined)
+    result.keyPaddingMask = keyPaddingMask.slice(batches.first * keys, batches.end * keys);
   return result;
 }
 

@@ -1,6 +1,14 @@
 // WebGPU: before a GPU is trusted it computes what the core computes too, over combinations of options and sizes round the
 // tiles. Drivers and adapters that are wrong somewhere exist; they are found here and not by the user.
-import type { AttentionRequest, LinearRequest, MergeRequest, Response } from '../request.js';
+import type {
+  AttentionRequest,
+  LayerConfig,
+  LayerForwardRequest,
+  LinearRequest,
+  MergeRequest,
+  ParameterArrays,
+  Response,
+} from '../request.js';
 import { readAttention, type AttentionOptions } from '../validation/attention.js';
 import type { Host } from '../wasm/host.js';
 import type { Gpu } from './gpu.js';
@@ -130,7 +138,46 @@ export async function selfTest(gpu: Gpu, core: Host): Promise<string | undefined
     const fault = difference(got, wanted);
     if (fault !== undefined) return `the self-test '${request.op}' came out wrong: ${fault}`;
   }
-  return undefined;
+  return layerFault(gpu, core);
+}
+
+// Numbers of layers that callers have begin at 1.
+const ownLayer = -1;
+
+/** Everything that surrounds a layer's products, in one layer. */
+async function layerFault(gpu: Gpu, core: Host): Promise<string | undefined> {
+  const [batch, queries, keys, embedDim] = [2, 7, 19, 6];
+  const config: LayerConfig = {
+    ...{ embedDim, keyDim: embedDim, valueDim: embedDim, outputDim: 9 },
+    ...{ heads: 4, kvHeads: 2, headDim: 8, valueHeadDim: 5, bias: true },
+    ...{ merge: 'sum', score: 'cosine', seed: [1, 2] },
+    convolution: { kernelSize: 3, causal: false },
+    rope: { base: 100, dim: 6, interleaved: true },
+  };
+  const request: LayerForwardRequest = {
+    op: 'layerForward',
+    ...{ layer: ownLayer, outputDim: config.outputDim, averageWeights: true },
+    ...{ batch, heads: config.heads, queries, keys, softcap: 0, causal: true },
+    ...{ window: [-1, -1], scoreStage: 0, logSumExp: true },
+    query: floats(batch * queries * embedDim, 19),
+    key: floats(batch * keys * embedDim, 20),
+    value: floats(batch * keys * embedDim, 21),
+  };
+  await core.run({ op: 'createLayer', layer: ownLayer, config });
+  gpu.addLayer(ownLayer, config);
+  try {
+    const parameters = async (layer: number): Promise<ParameterArrays> =>
+      (await core.run({ op: 'getParameters', layer })).parameters as ParameterArrays;
+    const [got, wanted] = await Promise.all([
+      gpu.run(request, undefined, parameters),
+      core.run(request),
+    ]);
+    const fault = difference(got, wanted);
+    return fault === undefined ? undefined : `the self-test 'layer' came out wrong: ${fault}`;
+  } finally {
+    gpu.removeLayer(ownLayer);
+    await core.run({ op: 'destroyLayer', layer: ownLayer });
+  }
 }
 
 function linearCase(): LinearRequest {
@@ -159,7 +206,7 @@ function mergeCase(): MergeRequest {
 }
 
 function difference(got: Response, wanted: Response): string | undefined {
-  for (const name of ['output', 'weights', 'scores', 'logSumExp'] as const) {
+  for (const name of ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const) {
     const [a, b] = [got[name], wanted[name]];
     if (a?.length !== b?.length) return `${name} has ${a?.length} elements, not ${b?.length}`;
     for (let i = 0; i < (b?.length ?? 0); i++) {

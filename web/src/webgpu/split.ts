@@ -144,11 +144,13 @@ export function splitAttention(sizes: SplitSizes, bindingBytes: number): Piece[]
   );
 }
 
+export const dropoutReason =
+  'dropout in a call that is too large for the device at once runs on the CPU';
+
 /** What keeps a call that is too large for this device from being split, or undefined. */
 export function whyNotSplit(sizes: SplitSizes, limits: DeviceLimits): Obstacle | undefined {
   // Its generator counts from the whole's first element, which a kernel that sees a piece does not know.
-  if (sizes.dropout !== undefined)
-    return { reason: 'dropout in a call that is too large for the device at once runs on the CPU' };
+  if (sizes.dropout !== undefined) return { reason: dropoutReason };
   const pieces = splitAttention(sizes, limits.bindingBytes);
   if (!Array.isArray(pieces)) return whyTooLarge(pieces.name, pieces.bytes, limits);
   if (sizes.resident !== true) return undefined;
