@@ -57,6 +57,7 @@ async function start({
   load,
   gpuDevice,
   gpuCost,
+  gpuPrecision,
   signal,
 }: CheckedEngineOptions): Promise<Engine> {
   const isPage = typeof document === 'object' && typeof Worker === 'function';
@@ -88,6 +89,7 @@ async function start({
     demanded: backend === 'webgpu',
     device: gpuDevice as GPUDevice | undefined,
     cost: gpuCost,
+    precision: gpuPrecision,
   };
   const startGpu: GpuStart =
     backend === 'wasm'

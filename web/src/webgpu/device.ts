@@ -13,6 +13,8 @@ export interface Opened {
   software: boolean;
   limits: DeviceLimits;
   features: { f16: boolean; subgroups: boolean };
+  /** Threads of its smallest subgroup; 0 without the feature. */
+  subgroupSize: number;
 }
 
 /** Why there is no device, in words. */
@@ -40,6 +42,7 @@ export async function openDevice(given: GPUDevice | undefined): Promise<Opened> 
   const device = await within(
     adapter.requestDevice({
       label: 'headwise',
+      requiredFeatures: adapter.features.has('subgroups') ? ['subgroups'] : [],
       requiredLimits: {
         maxBufferSize,
         maxStorageBufferBindingSize,
@@ -75,6 +78,7 @@ function describeDevice(
       f16: device.features.has('shader-f16'),
       subgroups: device.features.has('subgroups'),
     },
+    subgroupSize: device.features.has('subgroups') ? (info?.subgroupMinSize ?? 0) : 0,
   };
 }
 

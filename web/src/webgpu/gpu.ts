@@ -23,12 +23,15 @@ import {
 } from './attention.js';
 import { Buffers, type Slice } from './buffers.js';
 import { Call } from './call.js';
+import type { GpuPrecision } from '../validation/engine-options.js';
 import { openDevice, type Opened } from './device.js';
+import { Forms, type Choice } from './forms.js';
 import { addLayer, DeviceParameters, innerAttention, whyNotLayer } from './layer.js';
 import { addLinear } from './linear.js';
-import { kinds, Pipelines, type PipelineName } from './pipelines.js';
+import { baselineKinds, Pipelines, type PipelineName } from './pipelines.js';
 import { whyTooLarge, type Obstacle } from './plan.js';
 import { DeviceTensor } from './tensors.js';
+import { trialOn } from './trial.js';
 
 /** What the GPU computes. */
 export type GpuRequest = AttentionRequest | LayerForwardRequest | LinearRequest;
@@ -39,10 +42,12 @@ interface Layer {
 }
 
 // Engines side by side on one device, the caller's, share what was compiled.
-const pipelinesOfDevice = new WeakMap<GPUDevice, Pipelines>();
+// By precision.
+const pipelinesOfDevice = { f32: new WeakMap<GPUDevice, Pipelines>(), f16: new WeakMap<GPUDevice, Pipelines>() };
 
 export class Gpu {
   readonly opened: Opened;
+  readonly precision: GpuPrecision;
   readonly #buffers: Buffers;
   readonly #pipelines: Pipelines;
   readonly #layers = new Map<number, Layer>();
@@ -52,18 +57,25 @@ export class Gpu {
   onLost: ((reason: string) => void) | undefined;
 
   /** Rejects with NoDevice. */
-  static async start(given: GPUDevice | undefined): Promise<Gpu> {
-    return new Gpu(await openDevice(given));
+  static async start(
+    given: GPUDevice | undefined,
+    precision: GpuPrecision = 'f32',
+  ): Promise<Gpu> {
+    return new Gpu(await openDevice(given), precision);
   }
 
-  private constructor(opened: Opened) {
-    const { device, limits } = opened;
+  private constructor(opened: Opened, precision: GpuPrecision) {
+    const { device, limits, software, subgroupSize } = opened;
     this.opened = opened;
+    this.precision = precision;
     this.#buffers = new Buffers(device, limits.bindingBytes);
-    let pipelines = pipelinesOfDevice.get(device);
+    let pipelines = pipelinesOfDevice[precision].get(device);
     if (pipelines === undefined) {
       pipelines = new Pipelines(device);
-      pipelinesOfDevice.set(device, pipelines);
+      const half = precision === 'f16';
+      const trial = trialOn(device, pipelines, limits);
+      pipelines.forms = new Forms({ software, subgroupSize, half }, trial);
+      pipelinesOfDevice[precision].set(device, pipelines);
     }
     this.#pipelines = pipelines;
     device.lost.then(
@@ -78,6 +90,11 @@ export class Gpu {
     this.#ended = new HeadwiseError('DEVICE_LOST', reason);
     this.#buffers.dispose();
     this.onLost?.(reason);
+  }
+
+  /** The forms of the attention kernel that were chosen so far, by tile and vectors. */
+  get forms(): Readonly<Record<string, Choice>> {
+    return this.#pipelines.forms?.chosen ?? {};
   }
 
   get bytes(): number {
@@ -369,7 +386,7 @@ export class Gpu {
 
   /** Compiles everything, so that no call has to wait for it. */
   async warmUp(): Promise<void> {
-    const names = Object.keys(kinds) as PipelineName[];
+    const names = Object.keys(baselineKinds) as PipelineName[];
     await Promise.all(names.map((name) => this.#pipelines.get(name)));
   }
 

@@ -3,6 +3,7 @@
 import type { CostModel } from '../cost-model.js';
 import type { StartedGpu } from '../router.js';
 import { messageOf } from '../wasm/files.js';
+import type { GpuPrecision } from '../validation/engine-options.js';
 import type { Host } from '../wasm/host.js';
 import { NoDevice } from './device.js';
 import { Gpu } from './gpu.js';
@@ -15,16 +16,17 @@ export interface GpuOptions {
   device: GPUDevice | undefined;
   /** Given instead of measured, in whole or in part. */
   cost: Partial<CostModel> | undefined;
+  precision: GpuPrecision;
 }
 
 /** Never rejects. */
 export async function startGpu(
-  { demanded, device, cost }: GpuOptions,
+  { demanded, device, cost, precision }: GpuOptions,
   core: Host,
 ): Promise<StartedGpu | { reason: string }> {
   let gpu: Gpu;
   try {
-    gpu = await Gpu.start(device);
+    gpu = await Gpu.start(device, precision);
   } catch (error) {
     return {
       reason: error instanceof NoDevice ? error.message : `WebGPU failed: ${messageOf(error)}`,

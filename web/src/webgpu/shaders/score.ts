@@ -12,6 +12,7 @@ const MINUS_INFINITY = 0xff800000u;
 /** Needs `params`, `extras` (array<u32>) and `bias` (array<u32>). */
 export const scoreText = /* wgsl */ `
 ${numbersText}
+const HIDING = HAS_MASK | HAS_PADDING | HAS_BIAS;
 
 struct Row {
   batch: u32,
@@ -58,14 +59,34 @@ fn bias_at(row: Row, j: u32) -> u32 {
               + j * params.bias_column];
 }
 
-fn is_visible(row: Row, j: u32) -> bool {
-  if (j < row.begin || j >= row.end) { return false; }
+// Of a key between the row's first and last: whether no mask hides it.
+fn is_kept(row: Row, j: u32) -> bool {
   if ((params.flags & HAS_MASK) != 0u
       && !is_set(params.mask_at, row.batch * params.mask_batch + row.head * params.mask_head
                  + row.query * params.mask_row + j * params.mask_column)) { return false; }
   if ((params.flags & HAS_PADDING) != 0u && !is_set(params.padding_at, row.batch * params.keys + j)) { return false; }
   if ((params.flags & HAS_BIAS) != 0u && bias_at(row, j) == MINUS_INFINITY) { return false; }
   return true;
+}
+
+fn is_visible(row: Row, j: u32) -> bool { return j >= row.begin && j < row.end && is_kept(row, j); }
+
+// Which of the keys j … j + 3 the row sees, masks apart.
+fn keys_in_range(row: Row, j: u32) -> vec4<bool> {
+  let keys = vec4u(j) + vec4u(0u, 1u, 2u, 3u);
+  return (keys >= vec4u(row.begin)) & (keys < vec4u(row.end));
+}
+
+// The same, with masks.
+fn visible_keys(row: Row, j: u32) -> vec4<bool> {
+  var seen = keys_in_range(row, j);
+  if ((params.flags & HIDING) != 0u) {
+    if (seen.x) { seen.x = is_kept(row, j); }
+    if (seen.y) { seen.y = is_kept(row, j + 1u); }
+    if (seen.z) { seen.z = is_kept(row, j + 2u); }
+    if (seen.w) { seen.w = is_kept(row, j + 3u); }
+  }
+  return seen;
 }
 
 // Own arithmetic: drivers' tanh gives NaN for large arguments or few digits near 0. The series below 0.3 errs by 3e-8.
@@ -91,6 +112,21 @@ fn biased(score: f32, row: Row, j: u32) -> f32 {
   if ((params.flags & HAS_BIAS) != 0u) { result += bitcast<f32>(bias_at(row, j)); }
   if ((params.flags & HAS_SLOPES) != 0u) {
     result -= bitcast<f32>(extras[params.slopes_at + row.head]) * abs(f32(row.position - i32(j)));
+  }
+  return result;
+}
+
+// Scores of keys j … j + 3 from scaled products; those that are not seen mean nothing.
+fn scores_of(scaled: vec4f, row: Row, j: u32, seen: vec4<bool>) -> vec4f {
+  var result = scaled;
+  if (params.softcap > 0.0) {
+    result = vec4f(softcapped(scaled.x), softcapped(scaled.y), softcapped(scaled.z), softcapped(scaled.w));
+  }
+  if ((params.flags & (HAS_BIAS | HAS_SLOPES)) != 0u) {
+    if (seen.x) { result.x = biased(result.x, row, j); }
+    if (seen.y) { result.y = biased(result.y, row, j + 1u); }
+    if (seen.z) { result.z = biased(result.z, row, j + 2u); }
+    if (seen.w) { result.w = biased(result.w, row, j + 3u); }
   }
   return result;
 }
