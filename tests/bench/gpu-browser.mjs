@@ -10,15 +10,13 @@ const { values } = parseArgs({
     browser: { type: 'boolean' },
     software: { type: 'boolean' },
     most: { type: 'string', default: '200' },
+    only: { type: 'string', default: '' },
     rounds: { type: 'string', default: '7' },
   },
 });
 
 const switches = values.software
-  ? [
-      '--enable-unsafe-webgpu',
-      '--use-webgpu-adapter=swiftshader',
-    ]
+  ? ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader']
   : ['--enable-unsafe-webgpu', '--enable-features=Vulkan', '--ignore-gpu-blocklist'];
 
 const server = await serveBench();
@@ -47,12 +45,20 @@ try {
       '| heads × queries × keys × size | headwise, resident, ms | onnxruntime-web, resident, ms | theirs / ours | headwise, with transfers, ms | onnxruntime-web, with transfers, ms | theirs / ours |\n' +
       '|---|---|---|---|---|---|---|\n',
   );
-  for (const sizes of gpuShapes.filter((each) => workOf(each) <= Number(values.most) * 1e9)) {
+  let variants;
+  const wrong = [];
+  const wanted = gpuShapes.filter(
+    (each) => workOf(each) <= Number(values.most) * 1e9 && each.join('x').startsWith(values.only),
+  );
+  for (const sizes of wanted) {
     const cells = [sizes.join(' × ')];
     for (const resident of [true, false]) {
       try {
         const times = await call('measure', { sizes, rounds: Number(values.rounds), resident });
-        if (times.difference > 1e-3) throw new Error(`the outputs differ by ${times.difference}`);
+        variants = times.variants;
+        for (const [side, difference] of Object.entries(times.differences)) {
+          if (!(difference < 1e-3)) wrong.push(`${sizes.join(' × ')}: ${side} is wrong by ${difference.toFixed(3)}`);
+        }
         cells.push(times.headwise.toFixed(2), times.onnxruntime.toFixed(2));
         cells.push((times.onnxruntime / times.headwise).toFixed(2));
       } catch (error) {
@@ -62,6 +68,8 @@ try {
     }
     process.stdout.write(`| ${cells.join(' | ')} |\n`);
   }
+  process.stdout.write(`\nheadwise's forms: ${JSON.stringify(variants)}\n`);
+  for (const line of wrong) process.stdout.write(`${line}\n`);
 } catch (error) {
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;

@@ -11,6 +11,7 @@ import { encodeModel } from '../onnx/model.mjs';
 const usage = 0x04 | 0x08 | 0x80;
 
 let engine;
+let core;
 let device;
 
 function shapeOf([H, L, S, D]) {
@@ -67,10 +68,11 @@ const station = {
       offMainThread: false,
       threads: 1,
     });
+    core = await createEngine({ backend: 'wasm', threads: 1, offMainThread: false });
     return { gpu: engine.info.gpu, ort: ort.env.versions.web };
   },
 
-  /** Medians in ms of `rounds` calls a side, in turn; and the largest difference of the outputs. */
+  /** Medians in ms of `rounds` calls a side, in turn; and the outputs' largest differences from the core's. */
   async measure({ sizes, rounds, resident }) {
     const shape = shapeOf(sizes);
     const { H, L, S, D } = shape;
@@ -93,11 +95,14 @@ const station = {
         return output;
       },
     };
-    let difference = null;
+    const differences = {};
     const [a, b] = [await sides.headwise(), await sides.onnxruntime()];
     if (!resident) {
-      const wanted = exchangeAxes(b.data, L, H, D);
-      difference = a.data.reduce((most, x, i) => Math.max(most, Math.abs(x - wanted[i])), 0);
+      const { output } = await core.attention(...ours);
+      const differs = (data) =>
+        data.reduce((most, x, i) => Math.max(most, Math.abs(x - output.data[i])), 0);
+      differences.headwise = differs(a.data);
+      differences.onnxruntime = differs(other.read(b.data));
     }
     const times = { headwise: [], onnxruntime: [] };
     for (let i = 0; i < rounds; i++) {
@@ -108,7 +113,8 @@ const station = {
     return {
       headwise: median(times.headwise),
       onnxruntime: median(times.onnxruntime),
-      difference,
+      differences,
+      variants: engine.info.gpu.variants,
     };
   },
 };

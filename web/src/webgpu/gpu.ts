@@ -73,7 +73,7 @@ export class Gpu {
     if (pipelines === undefined) {
       pipelines = new Pipelines(device);
       const half = precision === 'f16';
-      const trial = trialOn(device, pipelines, limits);
+      const trial = trialOn({ device, pipelines, limits });
       pipelines.forms = new Forms({ software, subgroupSize, half }, trial);
       pipelinesOfDevice[precision].set(device, pipelines);
     }

@@ -72,58 +72,72 @@ function timedRequest(tile: Tile, vectors: 1 | 2, { dispatchWork }: DeviceLimits
 
 const rounds = 3;
 
-/** Trials on a device. */
-export function trialOn(device: GPUDevice, pipelines: Pipelines, limits: DeviceLimits): Trial {
-  const run = async (buffers: Buffers, form: Form, request: AttentionRequest, times: number) => {
-    const plan = planAttention(request, limits);
-    const made = await pipelinesOfForm(form, plan, request, pipelines);
-    const call = new Call(device, buffers);
-    let failed = true;
-    try {
-      const { q, k, v } = request;
-      const inputs = call.guard(() => [call.upload(q), call.upload(k), call.upload(v)] as const);
-      await call.settled();
-      let least = Infinity;
-      let output: Float32Array = new Float32Array(0);
-      for (let i = 0; i < times; i++) {
-        const download = call.guard(() => {
-          const slices = addAttention(call, made, request, inputs, plan, limits);
-          const rows = request.batch * request.heads * request.queries;
-          return times > 1 ? undefined : call.download(slices.output, 0, rows * request.valueDim * 4);
-        });
-        const start = performance.now();
-        await call.finish(limits.dispatchWork, () => undefined);
-        await device.queue.onSubmittedWorkDone();
-        least = Math.min(least, performance.now() - start);
-        call.clear();
-        if (download !== undefined) output = await call.read(download);
-      }
-      failed = false;
-      return { least, output };
-    } finally {
-      call.end(failed);
-    }
-  };
+/** Where a form runs. */
+export interface TrialGround {
+  device: GPUDevice;
+  pipelines: Pipelines;
+  limits: DeviceLimits;
+}
 
+/** Runs a request in a form `times` times; resolves to the least milliseconds and, of a single run, the output. */
+export async function runForm(
+  { device, pipelines, limits }: TrialGround,
+  buffers: Buffers,
+  form: Form,
+  request: AttentionRequest,
+  times: number,
+): Promise<{ least: number; output: Float32Array }> {
+  const plan = planAttention(request, limits);
+  const made = await pipelinesOfForm(form, plan, request, pipelines);
+  const call = new Call(device, buffers);
+  let failed = true;
+  try {
+    const { q, k, v } = request;
+    const inputs = call.guard(() => [call.upload(q), call.upload(k), call.upload(v)] as const);
+    await call.settled();
+    let least = Infinity;
+    let output: Float32Array = new Float32Array(0);
+    for (let i = 0; i < times; i++) {
+      const download = call.guard(() => {
+        const slices = addAttention(call, made, request, inputs, plan, limits);
+        const rows = request.batch * request.heads * request.queries;
+        return times > 1 ? undefined : call.download(slices.output, 0, rows * request.valueDim * 4);
+      });
+      const start = performance.now();
+      await call.finish(limits.dispatchWork, () => undefined);
+      await device.queue.onSubmittedWorkDone();
+      least = Math.min(least, performance.now() - start);
+      call.clear();
+      if (download !== undefined) output = await call.read(download);
+    }
+    failed = false;
+    return { least, output };
+  } finally {
+    call.end(failed);
+  }
+}
+
+/** Trials on a device. */
+export function trialOn(ground: TrialGround): Trial {
   const wanted = new Map<AttentionRequest, Float32Array>();
   const known = new Map<string, AttentionRequest[]>();
   return async (tile, vectors, form) => {
-    const buffers = new Buffers(device, limits.bindingBytes);
+    const buffers = new Buffers(ground.device, ground.limits.bindingBytes);
     try {
       const key = `${tile.name}${vectors}`;
       const all = known.get(key) ?? cases(tile, vectors);
       known.set(key, all);
       for (const request of all) {
         if (!isPlain(request) && /direct/i.test(form)) continue;
-        const { output } = await run(buffers, form, request, 1);
+        const { output } = await runForm(ground, buffers, form, request, 1);
         if (form === 'baseline') wanted.set(request, output);
         const right = wanted.get(request);
         const most = isHalf(form) ? tolerance.half : tolerance.float;
         // Comparisons with NaN are false, so that a NaN fails.
         if (!output.every((x, i) => Math.abs(x - (right?.[i] as number)) <= most)) return undefined;
       }
-      const request = timedRequest(tile, vectors, limits);
-      return (await run(buffers, form, request, rounds + 1)).least;
+      const request = timedRequest(tile, vectors, ground.limits);
+      return (await runForm(ground, buffers, form, request, rounds + 1)).least;
     } catch {
       return undefined; // it does not compile, or the device failed: whatever it was, the baseline stays
     } finally {

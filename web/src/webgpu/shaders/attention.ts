@@ -50,52 +50,13 @@ export function attentionText(
   const keyVectors = threadsX * vectors; // vec4s of one key's value chunk
   const stageSize = Math.max(productStage(tile), valueKeys * keyVectors);
   const lanes = lanesOf(tile);
-  const own = range(tileKeys / 4 / lanes); // vec4s of scores that a thread has in the softmax
+  const ownVectors = tileKeys / 4 / lanes; // vec4s of scores that a thread has in the softmax
   const each = (make: (r: number, c: number) => string): string =>
     rows.flatMap((r) => columns.map((c) => make(r, c))).join('\n          ');
-  // One thread's part of rows × columns += weights × values, for four keys.
-  const multiplyText = ['x', 'y', 'z', 'w']
-    .map((n, key) => each((r, c) => `a${r}${c} += p${r}.${n} * v${key}${c};`))
-    .join('\n          ');
-  // Where a value is NaN or infinite, keys of weight 0 are left out.
-  const carefulText = ['x', 'y', 'z', 'w']
-    .map((n, key) =>
-      each(
-        (r, c) =>
-          `if ((bitcast<u32>(p${r}.${n}) << 1u) != 0u) { a${r}${c} += p${r}.${n} * v${key}${c}; }`,
-      ),
-    )
-    .join('\n          ');
-  const weightsAt = (group: string): string =>
-    rows
-      .map((r) => `let p${r} = weights[(ty * ${threadRows}u + ${r}u) * STRIDE + ${group}];`)
-      .join('\n        ');
-  const valuesAt = (make: (key: number, c: number) => string): string =>
-    range(4)
-      .flatMap((key) => columns.map((c) => `let v${key}${c} = ${make(key, c)};`))
-      .join('\n        ');
-  const stagedValues = /* wgsl */ `
-    for (var v0 = 0u; v0 < TILE_KEYS && k0 + v0 < end; v0 += ${valueKeys}u) {
-      if (v0 > 0u) { workgroupBarrier(); }
-      for (var e = t; e < ${valueKeys * keyVectors}u; e += THREADS) {
-        let j = k0 + v0 + e / ${keyVectors}u;
-        var value = vec4f();
-        if (j < params.keys) { value = v_at(v_base + j * params.v_row, column0 + (e % ${keyVectors}u) * 4u); }
-        if (any(is_unsafe(value))) { atomicOr(&unsafe_values, 1u); }
-        stage[e] = value;
-      }
-      workgroupBarrier();
-      let is_safe = atomicLoad(&unsafe_values) == 0u;
-      for (var g = 0u; g < ${valueKeys / 4}u; g++) {
-        ${weightsAt('v0 / 4u + g')}
-        ${valuesAt((key, c) => `stage[(g * 4u + ${key}u) * ${keyVectors}u + ${c * threadsX}u + tx]`)}
-        if (is_safe) {
-          ${multiplyText}
-        } else {
-          ${carefulText}
-        }
-      }
-    }`;
+  const values = (key: string): string =>
+    columns
+      .map((c) => `let v${c} = stage[(g * 4u + ${key}) * ${keyVectors}u + ${c * threadsX}u + tx];`)
+      .join(' ');
   const exchange = (operation: (a: string, b: string) => string, name: string): string =>
     Array.from({ length: Math.log2(lanes) }, (_, i) => 1 << i)
       .map((mask) => `${name} = ${operation(name, `subgroupShuffleXor(${name}, ${mask}u)`)};`)
@@ -167,18 +128,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
     ${rows.map((r) => `weights[(ty * ${threadRows}u + ${r}u) * STRIDE + tx] = s${r};`).join('\n    ')}
     workgroupBarrier();
 
-    ${own.map((n) => `var x${n} = weights[own * STRIDE + ${n * lanes}u + lane] * params.scale; var seen${n} = vec4<bool>();`).join('\n    ')}
     var most = vec4f(top);
-    ${own
-      .map(
-        (n) => `{
-      let j = k0 + (${n * lanes}u + lane) * 4u;
-      seen${n} = visible_keys(row, j);
-      x${n} = scores_of(x${n}, row, j, seen${n});
-      most = max(most, select(vec4f(LOWEST), x${n}, seen${n}));
-    }`,
-      )
-      .join('\n    ')}
+    var seen = 0u; // a bit for each of this thread's scores
+    for (var n = 0u; n < ${ownVectors}u; n++) {
+      let at = own * STRIDE + n * LANES + lane;
+      let j = k0 + (n * LANES + lane) * 4u;
+      let here = visible_keys(row, j);
+      let scores = biased(softcapped(weights[at] * params.scale), row, j);
+      most = max(most, select(vec4f(LOWEST), scores, here));
+      seen |= dot(select(vec4u(), vec4u(1u, 2u, 4u, 8u), here), vec4u(1u)) << (n * 4u);
+      weights[at] = scores;
+    }
     var highest = max(max(most.x, most.y), max(most.z, most.w));
     ${
       subgroups
@@ -191,18 +151,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
     if (lane == 0u) { row_factors[own] = shrink; }
     top = highest;
     sum *= shrink;
-    ${own
-      .map(
-        (n) => `{
-      var weight = select(vec4f(), exp(x${n} - vec4f(top)), seen${n});
+    for (var n = 0u; n < ${ownVectors}u; n++) {
+      let at = own * STRIDE + n * LANES + lane;
+      let here = (vec4u(seen >> (n * 4u)) & vec4u(1u, 2u, 4u, 8u)) != vec4u();
+      var weight = select(vec4f(), exp(weights[at] - vec4f(top)), here);
       sum += weight.x + weight.y + weight.z + weight.w;
       if ((params.flags & HAS_DROPOUT) != 0u) {
-        weight = select(vec4f(), weight * keep_factors(row, k0 + (${n * lanes}u + lane) * 4u), seen${n});
+        weight = select(vec4f(), weight * keep_factors(row, k0 + (n * LANES + lane) * 4u), here);
       }
-      weights[own * STRIDE + ${n * lanes}u + lane] = weight;
-    }`,
-      )
-      .join('\n    ')}
+      weights[at] = weight;
+    }
     workgroupBarrier();
 
     ${rows
@@ -211,7 +169,34 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
           `let shrink${r} = row_factors[ty * ${threadRows}u + ${r}u]; ${columns.map((c) => `a${r}${c} *= shrink${r};`).join(' ')}`,
       )
       .join('\n    ')}
-    ${stagedValues}
+    for (var v0 = 0u; v0 < TILE_KEYS && k0 + v0 < end; v0 += ${valueKeys}u) {
+      if (v0 > 0u) { workgroupBarrier(); }
+      for (var e = t; e < ${valueKeys * keyVectors}u; e += THREADS) {
+        let j = k0 + v0 + e / ${keyVectors}u;
+        var value = vec4f();
+        if (j < params.keys) { value = v_at(v_base + j * params.v_row, column0 + (e % ${keyVectors}u) * 4u); }
+        if (any(is_unsafe(value))) { atomicOr(&unsafe_values, 1u); }
+        stage[e] = value;
+      }
+      workgroupBarrier();
+      let is_safe = atomicLoad(&unsafe_values) == 0u;
+      for (var g = 0u; g < ${valueKeys / 4}u; g++) {
+        ${rows.map((r) => `let p${r} = weights[(ty * ${threadRows}u + ${r}u) * STRIDE + v0 / 4u + g];`).join('\n        ')}
+        if (is_safe) {
+          ${['x', 'y', 'z', 'w']
+            .map(
+              (n, key) =>
+                `{ ${values(`${key}u`)} ${each((r, c) => `a${r}${c} += p${r}.${n} * v${c};`)} }`,
+            )
+            .join('\n          ')}
+        } else {
+          for (var key = 0u; key < 4u; key++) {
+            ${values('key')}
+            ${each((r, c) => `if ((bitcast<u32>(p${r}[key]) << 1u) != 0u) { a${r}${c} += p${r}[key] * v${c}; }`)}
+          }
+        }
+      }
+    }
   }
 
   ${

@@ -69,8 +69,6 @@ fn is_kept(row: Row, j: u32) -> bool {
   return true;
 }
 
-fn is_visible(row: Row, j: u32) -> bool { return j >= row.begin && j < row.end && is_kept(row, j); }
-
 // Which of the keys j … j + 3 the row sees, masks apart.
 fn keys_in_range(row: Row, j: u32) -> vec4<bool> {
   let keys = vec4u(j) + vec4u(0u, 1u, 2u, 3u);
@@ -90,43 +88,29 @@ fn visible_keys(row: Row, j: u32) -> vec4<bool> {
 }
 
 // Own arithmetic: drivers' tanh gives NaN for large arguments or few digits near 0. The series below 0.3 errs by 3e-8.
-fn soft_tanh(x: f32) -> f32 {
+fn soft_tanh(x: vec4f) -> vec4f {
   let a = abs(x);
-  if (a < 0.3) {
-    let s = x * x;
-    return x * (1.0 + s * (-0.33333333 + s * (0.13333333 + s * (-0.053968254 + s * 0.021869488))));
+  let s = x * x;
+  let series = x * (1.0 + s * (-0.33333333 + s * (0.13333333 + s * (-0.053968254 + s * 0.021869488))));
+  // NaN fails every comparison and goes through. At 10 the result is 1 but for 4e-9.
+  let limited = select(a, vec4f(10.0), a > vec4f(10.0));
+  return select(sign(x) * (1.0 - 2.0 / (exp(2.0 * limited) + 1.0)), series, a < vec4f(0.3));
+}
+
+fn softcapped(scores: vec4f) -> vec4f {
+  if (params.softcap > 0.0) { return params.softcap * soft_tanh(scores / params.softcap); }
+  return scores;
+}
+
+// Bias and ALiBi, for keys j … j + 3; what comes out for one that the row does not see means nothing.
+fn biased(scores: vec4f, row: Row, j: u32) -> vec4f {
+  var result = scores;
+  if ((params.flags & HAS_BIAS) != 0u) {
+    result += bitcast<vec4f>(vec4u(bias_at(row, j), bias_at(row, j + 1u), bias_at(row, j + 2u), bias_at(row, j + 3u)));
   }
-  // NaN fails both comparisons and goes through.
-  if (a > 10.0) { return sign(x); }
-  return sign(x) * (1.0 - 2.0 / (exp(2.0 * a) + 1.0));
-}
-
-fn softcapped(score: f32) -> f32 {
-  if (params.softcap > 0.0) { return params.softcap * soft_tanh(score / params.softcap); }
-  return score;
-}
-
-// Bias and ALiBi, for a visible key.
-fn biased(score: f32, row: Row, j: u32) -> f32 {
-  var result = score;
-  if ((params.flags & HAS_BIAS) != 0u) { result += bitcast<f32>(bias_at(row, j)); }
   if ((params.flags & HAS_SLOPES) != 0u) {
-    result -= bitcast<f32>(extras[params.slopes_at + row.head]) * abs(f32(row.position - i32(j)));
-  }
-  return result;
-}
-
-// Scores of keys j … j + 3 from scaled products; those that are not seen mean nothing.
-fn scores_of(scaled: vec4f, row: Row, j: u32, seen: vec4<bool>) -> vec4f {
-  var result = scaled;
-  if (params.softcap > 0.0) {
-    result = vec4f(softcapped(scaled.x), softcapped(scaled.y), softcapped(scaled.z), softcapped(scaled.w));
-  }
-  if ((params.flags & (HAS_BIAS | HAS_SLOPES)) != 0u) {
-    if (seen.x) { result.x = biased(result.x, row, j); }
-    if (seen.y) { result.y = biased(result.y, row, j + 1u); }
-    if (seen.z) { result.z = biased(result.z, row, j + 2u); }
-    if (seen.w) { result.w = biased(result.w, row, j + 3u); }
+    let distance = abs(vec4f(vec4i(row.position - i32(j)) - vec4i(0, 1, 2, 3)));
+    result -= bitcast<f32>(extras[params.slopes_at + row.head]) * distance;
   }
   return result;
 }
