@@ -57,7 +57,8 @@ try {
         const times = await call('measure', { sizes, rounds: Number(values.rounds), resident });
         variants = times.variants;
         for (const [side, difference] of Object.entries(times.differences)) {
-          if (!(difference < 1e-3)) wrong.push(`${sizes.join(' × ')}: ${side} is wrong by ${difference.toFixed(3)}`);
+          if (!(difference < 1e-3))
+            wrong.push(`${sizes.join(' × ')}: ${side} is wrong by ${difference.toFixed(3)}`);
         }
         cells.push(times.headwise.toFixed(2), times.onnxruntime.toFixed(2));
         cells.push((times.onnxruntime / times.headwise).toFixed(2));

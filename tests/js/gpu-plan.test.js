@@ -120,7 +120,7 @@ test('every kernel keeps to what each device has: 16 KiB of workgroup memory, 25
     const code = text();
     let bytes = 0;
     for (const [, type] of code.matchAll(/var<workgroup> \w+: ([^;]+);/g)) {
-      const [, element, count] = /^array<(\w+), (\d+)>$/.exec(type) ?? [, type, 1];
+      const [, element = type, count = 1] = /^array<(\w+), (\d+)>$/.exec(type) ?? [];
       expect(sizeOf).toHaveProperty([element]);
       bytes += Math.ceil((sizeOf[element] * Number(count)) / 16) * 16;
     }

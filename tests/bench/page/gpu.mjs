@@ -2,7 +2,7 @@
 // ../gpu-browser.mjs calls, in plain data.
 import * as ort from 'onnxruntime-web/webgpu';
 import { createEngine } from '../../../dist/index.js';
-import { exchangeAxes, inputsOf } from '../inputs.mjs';
+import { inputsOf } from '../inputs.mjs';
 import { median } from '../gpu-shapes.mjs';
 import { graphOf } from '../onnx/graphs.mjs';
 import { encodeModel } from '../onnx/model.mjs';

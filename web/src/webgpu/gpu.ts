@@ -43,7 +43,10 @@ interface Layer {
 
 // Engines side by side on one device, the caller's, share what was compiled.
 // By precision.
-const pipelinesOfDevice = { f32: new WeakMap<GPUDevice, Pipelines>(), f16: new WeakMap<GPUDevice, Pipelines>() };
+const pipelinesOfDevice = {
+  f32: new WeakMap<GPUDevice, Pipelines>(),
+  f16: new WeakMap<GPUDevice, Pipelines>(),
+};
 
 export class Gpu {
   readonly opened: Opened;
@@ -57,10 +60,7 @@ export class Gpu {
   onLost: ((reason: string) => void) | undefined;
 
   /** Rejects with NoDevice. */
-  static async start(
-    given: GPUDevice | undefined,
-    precision: GpuPrecision = 'f32',
-  ): Promise<Gpu> {
+  static async start(given: GPUDevice | undefined, precision: GpuPrecision = 'f32'): Promise<Gpu> {
     return new Gpu(await openDevice(given), precision);
   }
 

@@ -22,9 +22,7 @@ import { unitText } from './unit.js';
 
 /** The tile's rows on half as many threads where that is possible: fewer threads wait, and each load serves more rows. */
 export const directTile = (tile: Tile): Tile =>
-  tile.threadRows === 4
-    ? { ...tile, threadsY: tile.threadsY / 2, threadRows: 8 }
-    : tile;
+  tile.threadRows === 4 ? { ...tile, threadsY: tile.threadsY / 2, threadRows: 8 } : tile;
 
 /** Row stride of the tile of weights, in vec4s. */
 const weightStride = tileKeys / 4;
@@ -94,7 +92,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
   let column0 = chunk * ${threadsX * 4 * vectors}u;
   let range = keys_of_rows(b, unit_row, split);
   ${lines(
-    (r) => `let row${r} = row_of(b, head_of${ofThread(r)}, query_of${ofThread(r)}, row_exists${ofThread(r)});
+    (
+      r,
+    ) => `let row${r} = row_of(b, head_of${ofThread(r)}, query_of${ofThread(r)}, row_exists${ofThread(r)});
   let row_at${r} = row_base(min(${ofThread(r)}, params.group_rows - 1u - unit_row)) / 4u;
   var top${r} = LOWEST; var sum${r} = 0.0; ${columns.map((c) => `var a${r}${c} = vec4f();`).join(' ')}`,
     2,
