@@ -114,6 +114,7 @@ test('options of the GPU are checked', async () => {
     [{ gpuDevice: 7 }, 'INVALID_TYPE'],
     [{ gpuCost: { gpuCallMs: 0 } }, 'INVALID_VALUE'],
     [{ gpuCost: { speed: 1 } }, 'INVALID_VALUE'],
+    [{ gpuPrecision: 'f8' }, 'INVALID_VALUE'],
   ]) {
     expect(await createEngine(options).catch((e) => e)).toMatchObject({ code });
   }

@@ -58,6 +58,7 @@ async function start({
   load,
   gpuDevice,
   gpuCost,
+  gpuPrecision,
   signal,
 }: CheckedEngineOptions): Promise<Engine> {
   const isPage = typeof document === 'object' && typeof Worker === 'function';
@@ -89,6 +90,7 @@ async function start({
     demanded: backend === 'webgpu',
     device: gpuDevice as GPUDevice | undefined,
     cost: gpuCost,
+    precision: gpuPrecision,
   };
   const startGpu: GpuStart =
     backend === 'wasm'

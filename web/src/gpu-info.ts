@@ -7,9 +7,18 @@ export interface GpuInfo {
   description: string;
   /** A CPU that pretends to be a GPU; 'auto' does not use it. */
   software: boolean;
-  /** Optional features of the device. The kernels use neither yet: all arithmetic is float32. */
+  /** Optional features of the device. Halves are stored without the first; arithmetic is float32 always. */
   f16: boolean;
   subgroups: boolean;
+  /** As the option `gpuPrecision`. */
+  precision: 'f32' | 'f16';
+  /**
+   * The forms of the attention kernel that were measured to be fastest on this device: by the kernel's shape ('tall1': many
+   * rows, up to 64 value columns; 'tall2': more columns; 'flat1', 'flat2': few rows, as in decoding), that for calls without
+   * masks, bias, slopes, softcap and dropout, and that for all. One is measured before the first call of its shape that is
+   * large enough to gain; smaller calls take 'baseline'.
+   */
+  variants: Readonly<Record<string, Readonly<{ plain: string; any: string }>>>;
   /** Bytes of the largest array that it takes. */
   maxArrayBytes: number;
   /** What 'auto' decides by; null with backend 'webgpu', which decides nothing. */

@@ -32,7 +32,7 @@ export type {
   MaskingOptions,
   ScoreStage,
 } from './validation/attention-options.js';
-export type { EngineOptions } from './validation/engine-options.js';
+export type { EngineOptions, GpuPrecision } from './validation/engine-options.js';
 export type {
   AppendOptions,
   AttendOptions,

@@ -84,6 +84,8 @@ export class Router implements Host {
         description,
         software,
         ...features,
+        precision: this.#gpu?.precision ?? 'f32',
+        variants: this.#gpu?.forms ?? {},
         maxArrayBytes: limits.bindingBytes,
         cost: this.#life.cost,
       },

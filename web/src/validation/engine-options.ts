@@ -13,6 +13,9 @@ import {
   readSignal,
 } from './options.js';
 
+/** How q, k and v lie on the GPU while attention is computed. */
+export type GpuPrecision = 'f32' | 'f16';
+
 /** Options of {@link createEngine}. */
 export interface EngineOptions {
   /**
@@ -36,6 +39,11 @@ export interface EngineOptions {
    * Measured ones are kept: in a page in its local storage, for this adapter and this version of the package, else for the process.
    */
   gpuCost?: Partial<CostModel> | undefined;
+  /**
+   * 'f16': attention on the GPU may hold q, k and v as halves where that is faster; sums and softmax stay float32. Outputs then
+   * err by about 1e-3 of the inputs' scale, and inputs above 65504 have no result. Default 'f32'.
+   */
+  gpuPrecision?: GpuPrecision | undefined;
   /** Where the `.wasm` files lie: a folder (ending in '/'), or one file (its name, or `variant`, tells which build it is). */
   wasmUrl?: string | URL | undefined;
   /** Where `worker.js` lies, the script of every worker of the engine. */
@@ -58,6 +66,7 @@ const names = new Set([
   'maxMemoryBytes',
   'gpuDevice',
   'gpuCost',
+  'gpuPrecision',
   'wasmUrl',
   'workerUrl',
   'wasmBinary',
@@ -68,6 +77,7 @@ export interface CheckedEngineOptions {
   backend: 'auto' | 'wasm' | 'webgpu';
   gpuDevice: object | undefined;
   gpuCost: Partial<CostModel> | undefined;
+  gpuPrecision: GpuPrecision;
   offMainThread: boolean | undefined;
   load: LoadOptions;
   signal: AbortSignal | undefined;
@@ -88,6 +98,10 @@ export function readEngineOptions(value: EngineOptions | undefined): CheckedEngi
   const checked = {
     gpuDevice: options.gpuDevice as object | undefined,
     gpuCost: readCost(options.gpuCost),
+    gpuPrecision:
+      options.gpuPrecision === undefined
+        ? ('f32' as const)
+        : readChoice('gpuPrecision', options.gpuPrecision, ['f32', 'f16']),
     offMainThread:
       options.offMainThread === undefined
         ? undefined

@@ -143,6 +143,12 @@ export class Call {
     await this.settled();
   }
 
+  /** Forgets the steps that have run, so that more can be added. */
+  clear(): void {
+    this.#steps.length = 0;
+    this.#copies.length = 0;
+  }
+
   /** Throws what the error scopes caught. */
   async settled(): Promise<void> {
     const faults = await Promise.all(this.#faults.splice(0));

@@ -62,7 +62,7 @@ export function keyOf(adapter: string, { threads, variant }: Host['info']): stri
 }
 
 export async function knownCosts(gpu: Gpu, core: Host, traffic: Traffic): Promise<CostModel> {
-  const key = keyOf(gpu.opened.description, core.info);
+  const key = keyOf(`${gpu.opened.description}, ${gpu.precision}`, core.info);
   const kept = isPage ? pageStorage() : undefined;
   const found = readCosts(processStorage, key) ?? (kept && readCosts(kept, key));
   if (found !== undefined) return found;

@@ -14,6 +14,8 @@ export interface Opened {
   software: boolean;
   limits: DeviceLimits;
   features: { f16: boolean; subgroups: boolean };
+  /** Threads of its smallest subgroup; 0 without the feature. */
+  subgroupSize: number;
 }
 
 /** Why there is no device, in words. */
@@ -51,6 +53,7 @@ export async function openDevice(given: GPUDevice | undefined): Promise<Opened> 
     () =>
       adapter.requestDevice({
         label: 'headwise',
+        requiredFeatures: adapter.features.has('subgroups') ? ['subgroups'] : [],
         requiredLimits: {
           maxBufferSize,
           maxStorageBufferBindingSize,
@@ -87,6 +90,7 @@ function describeDevice(
       f16: device.features.has('shader-f16'),
       subgroups: device.features.has('subgroups'),
     },
+    subgroupSize: device.features.has('subgroups') ? (info?.subgroupMinSize ?? 0) : 0,
   };
 }
 

@@ -10,14 +10,17 @@ import { Buffers, type Slice } from './buffers.js';
 import { GpuCaches } from './caches.js';
 import { Call } from './call.js';
 import { addRequest, type GpuRequest, type HeldLayer, type Made } from './compute.js';
+import type { GpuPrecision } from '../validation/engine-options.js';
 import { openDevice, type Opened } from './device.js';
+import { Forms, type Choice } from './forms.js';
 import { isLarge, runInPieces, whyNotLargeLayer } from './large.js';
 import { DeviceParameters } from './layer.js';
 import { whyNotMerge } from './merge.js';
-import { kinds, Pipelines, type PipelineName } from './pipelines.js';
+import { baselineKinds, Pipelines, type PipelineName } from './pipelines.js';
 import { whyTooLarge, type Obstacle } from './plan.js';
 import { whyNotSplit } from './split.js';
 import { DeviceTensor } from './tensors.js';
+import { trialOn } from './trial.js';
 
 // Those that import it know it from here.
 export type { GpuRequest };
@@ -28,10 +31,15 @@ interface Layer {
 }
 
 // Engines side by side on one device, the caller's, share what was compiled.
-const pipelinesOfDevice = new WeakMap<GPUDevice, Pipelines>();
+// By precision.
+const pipelinesOfDevice = {
+  f32: new WeakMap<GPUDevice, Pipelines>(),
+  f16: new WeakMap<GPUDevice, Pipelines>(),
+};
 
 export class Gpu {
   readonly opened: Opened;
+  readonly precision: GpuPrecision;
   readonly #buffers: Buffers;
   readonly #pipelines: Pipelines;
   readonly #layers = new Map<number, Layer>();
@@ -42,18 +50,22 @@ export class Gpu {
   onLost: ((reason: string) => void) | undefined;
 
   /** Rejects with NoDevice. */
-  static async start(given: GPUDevice | undefined): Promise<Gpu> {
-    return new Gpu(await openDevice(given));
+  static async start(given: GPUDevice | undefined, precision: GpuPrecision = 'f32'): Promise<Gpu> {
+    return new Gpu(await openDevice(given), precision);
   }
 
-  private constructor(opened: Opened) {
-    const { device, limits } = opened;
+  private constructor(opened: Opened, precision: GpuPrecision) {
+    const { device, limits, software, subgroupSize } = opened;
     this.opened = opened;
+    this.precision = precision;
     this.#buffers = new Buffers(device, limits.bindingBytes);
-    let pipelines = pipelinesOfDevice.get(device);
+    let pipelines = pipelinesOfDevice[precision].get(device);
     if (pipelines === undefined) {
       pipelines = new Pipelines(device);
-      pipelinesOfDevice.set(device, pipelines);
+      const half = precision === 'f16';
+      const trial = trialOn({ device, pipelines, limits });
+      pipelines.forms = new Forms({ software, subgroupSize, half }, trial);
+      pipelinesOfDevice[precision].set(device, pipelines);
     }
     this.#pipelines = pipelines;
     this.caches = new GpuCaches({
@@ -79,6 +91,11 @@ export class Gpu {
     this.#ended = new HeadwiseError('DEVICE_LOST', reason);
     this.#buffers.dispose();
     this.onLost?.(reason);
+  }
+
+  /** The forms of the attention kernel that were chosen so far, by tile and vectors. */
+  get forms(): Readonly<Record<string, Choice>> {
+    return this.#pipelines.forms?.chosen ?? {};
   }
 
   get bytes(): number {
@@ -302,7 +319,7 @@ export class Gpu {
 
   /** Compiles everything, so that no call has to wait for it. */
   async warmUp(): Promise<void> {
-    const names = Object.keys(kinds) as PipelineName[];
+    const names = Object.keys(baselineKinds) as PipelineName[];
     await Promise.all(names.map((name) => this.#pipelines.get(name)));
   }
 

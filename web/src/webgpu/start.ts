@@ -4,6 +4,7 @@ import { costFields, type CostModel } from '../cost-model.js';
 import type { GpuReasonCode } from '../gpu-info.js';
 import type { NoGpu, StartedGpu, Traffic } from '../gpu-life.js';
 import { messageOf } from '../wasm/files.js';
+import type { GpuPrecision } from '../validation/engine-options.js';
 import type { Host } from '../wasm/host.js';
 import { NoDevice } from './device.js';
 import { Gpu } from './gpu.js';
@@ -16,18 +17,19 @@ export interface GpuOptions {
   device: GPUDevice | undefined;
   /** Given instead of measured, in whole or in part. */
   cost: Partial<CostModel> | undefined;
+  precision: GpuPrecision;
 }
 
 /** Never rejects. After `ended` whatever was made is destroyed. */
 export async function startGpu(
-  { demanded, device, cost }: GpuOptions,
+  { demanded, device, cost, precision }: GpuOptions,
   core: Host,
   ended: AbortSignal,
   traffic: Traffic,
 ): Promise<StartedGpu | NoGpu> {
   let gpu: Gpu;
   try {
-    gpu = await Gpu.start(device);
+    gpu = await Gpu.start(device, precision);
   } catch (error) {
     return error instanceof NoDevice
       ? { code: error.code, reason: error.message }
