@@ -25,7 +25,7 @@ export default {
       // With them the attention and layer tests of 'js', over the GPU.
       testMatch: [
         '<rootDir>/tests/webgpu/**/*.test.js',
-        '<rootDir>/tests/js/{faults-a-*,fixtures-attention,torch,keras}.test.js',
+        '<rootDir>/tests/js/{conformance,faults-a-*,fixtures-attention,torch,keras}.test.js',
       ],
     },
   ],

@@ -2,9 +2,14 @@
 // the adapter. One process, sides interleaved, medians; inputs of 'resident' lie on the device already.
 import { parseArgs } from 'node:util';
 import { create } from '../webgpu/node_modules/webgpu/index.js';
+import { gpuShapes, median, workOf } from './gpu-shapes.mjs';
 
 const { values } = parseArgs({
-  options: { software: { type: 'boolean' }, most: { type: 'string', default: '200' } },
+  options: {
+    software: { type: 'boolean' },
+    most: { type: 'string', default: '200' },
+    precision: { type: 'string', default: 'f32' },
+  },
 });
 
 // See tests/webgpu/support/setup.js.
@@ -15,20 +20,6 @@ Object.defineProperty(globalThis, 'navigator', {
 });
 const { createEngine } = await import('../../dist/index.js');
 
-/** heads × queries × keys × size */
-const shapes = [
-  [12, 128, 128, 64],
-  [12, 512, 512, 64],
-  [8, 1024, 1024, 64],
-  [8, 2048, 2048, 64],
-  [8, 4096, 4096, 64],
-  [8, 1024, 1024, 128],
-  [16, 8192, 8192, 64],
-  [32, 1, 2048, 128],
-];
-
-const work = ([H, L, S, D]) => 2 * H * L * S * D;
-const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
 const random = (...shape) => ({
   data: Float32Array.from({ length: shape.reduce((a, b) => a * b) }, () => Math.random() - 0.5),
   shape,
@@ -88,9 +79,10 @@ async function measure(call) {
 const adapter = await gpu.requestAdapter();
 const { maxBufferSize, maxStorageBufferBindingSize } = adapter?.limits ?? {};
 const gpuDevice = await adapter?.requestDevice({
+  requiredFeatures: adapter.features.has('subgroups') ? ['subgroups'] : [],
   requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
 });
-const options = { backend: 'webgpu', threads: 2, gpuDevice };
+const options = { backend: 'webgpu', threads: 2, gpuDevice, gpuPrecision: values.precision };
 const device = await createEngine(options).catch((error) => error);
 if (device instanceof Error) {
   process.stderr.write(`${device.message}\n`);
@@ -104,7 +96,7 @@ process.stdout.write(
     '| heads × queries × keys × size | GPU, resident, ms | share of the ceiling | GPU, with transfers, ms | wasm, ms | wasm / GPU |\n' +
     '|---|---|---|---|---|---|\n',
 );
-for (const shape of shapes.filter((s) => work(s) <= Number(values.most) * 1e9)) {
+for (const shape of gpuShapes.filter((s) => workOf(s) <= Number(values.most) * 1e9)) {
   const [H, L, S, D] = shape;
   const [q, k, v] = [random(1, H, L, D), random(1, H, S, D), random(1, H, S, D)];
   const onGpu = await Promise.all([q, k, v].map((tensor) => device.upload(tensor)));
@@ -115,13 +107,14 @@ for (const shape of shapes.filter((s) => work(s) <= Number(values.most) * 1e9)) 
   });
   const whole = await measure(() => device.attention(q, k, v));
   const wasm = await measure(() => core.attention(q, k, v));
-  const share = work(shape) / (resident / 1000) / most;
+  const share = workOf(shape) / (resident / 1000) / most;
   const cells = [shape.join(' × '), resident.toFixed(2), `${(100 * share).toFixed(1)} %`];
   process.stdout.write(
     `| ${[...cells, whole.toFixed(2), wasm.toFixed(2), (wasm / whole).toFixed(2)].join(' | ')} |\n`,
   );
   for (const tensor of onGpu) tensor.dispose();
 }
+process.stdout.write(`\nforms of the kernel: ${JSON.stringify(device.info.gpu.variants)}\n`);
 device.dispose();
 core.dispose();
 process.exit(0);

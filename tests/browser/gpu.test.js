@@ -77,12 +77,43 @@ test("'auto' leaves a software adapter, and says so in info alone", async () => 
   await withPage(swiftShader, async (page, said) => {
     const info = await page.evaluate(async () => {
       const engine = await globalThis.headwise.createEngine({ threads: 1 });
-      const { info: told } = engine;
+      const told = await engine.gpuReady();
       engine.dispose();
       return told;
     });
     expect(info).toMatchObject({ backend: 'wasm', gpu: null });
     expect(info.gpuReason).toMatch(/software/);
+    expect(errorsIn(said)).toEqual([]);
+  });
+});
+
+test('what was measured is kept for the next visit; a damaged entry is measured anew', async () => {
+  await withPage(swiftShader, async (page, said) => {
+    const visit = () =>
+      page.evaluate(async () => {
+        // One number of our own lets 'auto' take the software adapter; the others are measured.
+        const options = { threads: 1, gpuCost: { gpuCallMs: 1 } };
+        const engine = await globalThis.headwise.createEngine(options);
+        const early = engine.info.gpuReasonCode;
+        const { gpu } = await engine.gpuReady();
+        engine.dispose();
+        const keys = Object.keys(localStorage).filter((key) => key.startsWith('headwise'));
+        return { early, gpu, keys, kept: localStorage.getItem(keys[0]) };
+      });
+    const reload = async (text) => {
+      await page.evaluate(([key, value]) => localStorage.setItem(key, value), text);
+      await gotoEnginePage(page, server);
+    };
+    const first = await visit();
+    expect(first.early).toBe('starting');
+    expect(first.keys).toHaveLength(1);
+    const costs = JSON.parse(first.kept);
+    expect(first.gpu.cost).toEqual({ ...costs, gpuCallMs: 1 });
+    await reload([first.keys[0], JSON.stringify({ ...costs, cpuCallMs: 12345 })]);
+    expect((await visit()).gpu.cost.cpuCallMs).toBe(12345);
+    await reload([first.keys[0], '{"cpuCallMs":']);
+    const third = await visit();
+    expect(JSON.parse(third.kept)).toEqual({ ...third.gpu.cost, gpuCallMs: expect.any(Number) });
     expect(errorsIn(said)).toEqual([]);
   });
 });

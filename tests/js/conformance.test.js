@@ -5,7 +5,11 @@ import { createEngine } from 'headwise';
 import { expectClose } from './compare.js';
 import { operatorOf, runCase } from './conformance/operators.js';
 import { conformanceFolder, numbersOf, readCases } from './conformance/read.js';
-import { float16Data, otherFloat32 } from './tolerances.js';
+import { float16Data, onGpuFloat32, otherFloat32 } from './tolerances.js';
+
+// The project 'webgpu' runs these cases once more, those that attend, on the GPU.
+const onGpu = process.env.HEADWISE_BACKEND === 'webgpu';
+const attending = ['Attention', 'MultiHeadAttention', 'GroupQueryAttention'];
 
 const notCovered = {
   'Transformer encoder': 'run by transformer.test.js, but for those with a source mask',
@@ -13,7 +17,7 @@ const notCovered = {
 };
 
 function toleranceOf({ outputs, atol, suggested_atol: suggested }, slot) {
-  const base = outputs[slot].type === 'float16' ? float16Data : otherFloat32;
+  const base = outputs[slot].type === 'float16' ? float16Data : onGpu ? onGpuFloat32 : otherFloat32;
   return { ...base, absolute: Math.max(base.absolute, atol ?? suggested ?? 0) };
 }
 
@@ -25,15 +29,18 @@ if (!folder) {
     'conformance skipped: set HEADWISE_CONFORMANCE to the folder of the cases\n',
   );
 } else {
-  const cases = readCases(folder);
+  const cases = readCases(folder).filter(({ op }) => !onGpu || attending.includes(op));
   const reasonOf = ({ op, quirk }) => quirk ?? notCovered[op];
   const covered = cases.filter((c) => reasonOf(c) === undefined);
   const left = cases.filter((c) => reasonOf(c) !== undefined);
   let engine;
   let ran = 0;
+  let ranOnGpu = 0;
 
   beforeAll(async () => {
-    engine = await createEngine({ backend: 'wasm', threads: 2 });
+    engine = await createEngine(
+      onGpu ? { backend: 'webgpu', threads: 1 } : { backend: 'wasm', threads: 2 },
+    );
   });
 
   afterAll(() => {
@@ -56,6 +63,7 @@ if (!folder) {
 
   test.each(covered)('$name', async (conformance) => {
     const results = await runCase(engine, conformance);
+    if (engine.lastCall?.side === 'webgpu') ranOnGpu++;
     for (const [slot, expected] of Object.entries(conformance.outputs)) {
       const { type, shape } = results[slot];
       expect({ type, shape }).toEqual({ type: expected.type, shape: expected.dims });
@@ -64,6 +72,13 @@ if (!folder) {
     }
     ran++;
   });
+
+  // What was meant for the GPU, and not the core in its place.
+  if (onGpu) {
+    test('the GPU computed them', () => {
+      expect(ranOnGpu).toBeGreaterThan(0.9 * covered.length);
+    });
+  }
 }
 
 /** As Map.groupBy, which Node 20 lacks. */

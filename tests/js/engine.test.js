@@ -14,7 +14,8 @@ beforeAll(async () => {
 afterAll(() => engine.dispose());
 
 describe('start and end', () => {
-  test('info says what runs and why there is no GPU', () => {
+  test('info says what runs and why there is no GPU', async () => {
+    await engine.gpuReady();
     expect(engine.info).toMatchObject({
       version,
       backend: 'wasm',
@@ -25,6 +26,7 @@ describe('start and end', () => {
     });
     expect(['simd', 'relaxed']).toContain(engine.info.variant);
     expect(engine.info.gpuReason).toMatch(/WebGPU/);
+    expect(engine.info.gpuReasonCode).toBe('no-webgpu');
     expect(engine.info).not.toHaveProperty('threadsReason');
     expect(version).toBe(
       JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version,

@@ -1,9 +1,17 @@
 // Tests: the GPU's plan: every piece of work is done once, and no limit of the device is exceeded, whatever the sizes.
 
 import fc from 'fast-check';
-import { planAttention, planDispatches, planLinear, planMatrix } from '../../dist/webgpu/plan.js';
+import {
+  planAttention,
+  planDispatches,
+  planHalf,
+  planLinear,
+  planMatrix,
+} from '../../dist/webgpu/plan.js';
 import { paramsBytes, writeParams } from '../../dist/webgpu/shaders/params.js';
-import { tileKeys, tileRows } from '../../dist/webgpu/shaders/tile.js';
+import { kinds } from '../../dist/webgpu/pipelines.js';
+import { directTile } from '../../dist/webgpu/shaders/direct.js';
+import { tileKeys, tileRows, tiles } from '../../dist/webgpu/shaders/tile.js';
 import { sizeClass } from '../../dist/webgpu/buffers.js';
 
 const limits = { bindingBytes: 2 ** 27, workgroups: 65535, dispatchWork: 1e9 };
@@ -98,6 +106,33 @@ test('matrices and products', () => {
   expectCovers(planMatrix(s, 2, limits), 0, 2 * 2 * 2 * 2, limits);
   expectCovers(planLinear(33, 7, 65, limits), 0, 4, limits);
   expect(planLinear(0, 7, 65, limits)).toEqual([]);
+});
+
+test('halves: every vector once', () => {
+  expectCovers(planHalf(1, limits), 0, 1, limits);
+  expectCovers(planHalf(64 * 70000, limits), 0, 70000, limits);
+});
+
+test('every kernel keeps to what each device has: 16 KiB of workgroup memory, 256 threads, 8 storage buffers', () => {
+  const sizeOf = { vec4f: 16, f32: 4, u32: 4, 'atomic<u32>': 4 };
+  const used = {};
+  for (const [name, { text, bindings }] of Object.entries(kinds)) {
+    const code = text();
+    let bytes = 0;
+    for (const [, type] of code.matchAll(/var<workgroup> \w+: ([^;]+);/g)) {
+      const [, element = type, count = 1] = /^array<(\w+), (\d+)>$/.exec(type) ?? [];
+      expect(sizeOf).toHaveProperty([element]);
+      bytes += Math.ceil((sizeOf[element] * Number(count)) / 16) * 16;
+    }
+    const [, x, y = 1] = /@workgroup_size\((\d+)(?:, (\d+))?\)/.exec(code);
+    const buffers = Object.values(bindings).filter((kind) => kind !== 'uniform').length;
+    expect([name, bytes <= 16384, x * y <= 256, buffers <= 8]).toEqual([name, true, true, true]);
+    used[name] = bytes;
+  }
+  // The direct form has neither keys nor values there.
+  expect(used.directTall1).toBeLessThan(used.attentionTall1);
+  // Tiles of all forms have as many rows, so that one plan, and one merge, serves them.
+  expect(tileRows(directTile(tiles.tall))).toBe(tileRows(tiles.tall));
 });
 
 test('params fit their place, signs included', () => {

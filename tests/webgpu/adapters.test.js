@@ -18,12 +18,17 @@ afterEach(() => setGpu(real));
 afterAll(() => warn.mockRestore());
 
 const failing = {
-  'no navigator.gpu': [undefined, /no WebGPU/],
-  'navigator.gpu is null': [null, /no WebGPU/],
-  'requestAdapter gives null': [{ requestAdapter: async () => null }, /no WebGPU adapter/],
+  'no navigator.gpu': [undefined, /no WebGPU/, 'no-webgpu'],
+  'navigator.gpu is null': [null, /no WebGPU/, 'no-webgpu'],
+  'requestAdapter gives null': [
+    { requestAdapter: async () => null },
+    /no WebGPU adapter/,
+    'no-adapter',
+  ],
   'requestAdapter rejects': [
     { requestAdapter: () => Promise.reject(new Error('driver asleep')) },
     /driver asleep/,
+    'no-adapter',
   ],
   'requestAdapter throws': [
     {
@@ -32,6 +37,7 @@ const failing = {
       },
     },
     /not here/,
+    'no-adapter',
   ],
   'requestDevice rejects': [
     {
@@ -43,15 +49,17 @@ const failing = {
       }),
     },
     /limits too high/,
+    'no-device',
   ],
 };
 
-describe.each(Object.entries(failing))('%s', (_, [gpu, reason]) => {
+describe.each(Object.entries(failing))('%s', (_, [gpu, reason, code]) => {
   test("'auto' computes on the CPU and says why", async () => {
     setGpu(gpu);
     const engine = await createEngine({ threads: 1 });
-    expect(engine.info).toMatchObject({ backend: 'wasm', gpu: null });
-    expect(engine.info.gpuReason).toMatch(reason);
+    const info = await engine.gpuReady();
+    expect(info).toMatchObject({ backend: 'wasm', gpu: null, gpuReasonCode: code });
+    expect(info.gpuReason).toMatch(reason);
     const { output } = await engine.attention(input, input, { data: [2, 4], shape: [2, 1] });
     expect([...output.data]).toEqual([3, 3]);
     expect(engine.lastCall).toMatchObject({ side: 'wasm', op: 'attention' });
@@ -95,6 +103,7 @@ test("'wasm' never touches navigator.gpu", async () => {
 
 test('a software adapter counts as slow: auto leaves it, with the reason', async () => {
   const engine = await createEngine({ threads: 1 });
+  await engine.gpuReady();
   expect(engine.info).toMatchObject({ backend: 'wasm', gpu: null });
   expect(engine.info.gpuReason).toMatch(/software/);
   engine.dispose();
@@ -105,6 +114,7 @@ test('options of the GPU are checked', async () => {
     [{ gpuDevice: 7 }, 'INVALID_TYPE'],
     [{ gpuCost: { gpuCallMs: 0 } }, 'INVALID_VALUE'],
     [{ gpuCost: { speed: 1 } }, 'INVALID_VALUE'],
+    [{ gpuPrecision: 'f8' }, 'INVALID_VALUE'],
   ]) {
     expect(await createEngine(options).catch((e) => e)).toMatchObject({ code });
   }

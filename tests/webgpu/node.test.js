@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const script =
   "import { createEngine } from 'headwise'; const e = await createEngine({ threads: 1 });" +
-  'console.log(JSON.stringify(e.info)); e.dispose(); process.exit();';
+  'console.log(JSON.stringify(await e.gpuReady())); e.dispose(); process.exit();';
 
 let folder;
 beforeAll(() => {

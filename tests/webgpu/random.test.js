@@ -186,17 +186,27 @@ test('layers agree, whatever of them the GPU does', async () => {
       score: 'dot',
     },
     { embedDim: 8, numHeads: 2, rope: {} },
-    { embedDim: 8, numHeads: 2, merge: 'sum' },
+    { embedDim: 12, numHeads: 2, numKvHeads: 1, rope: { interleaved: true, dim: 4, base: 100 } },
+    { embedDim: 8, numHeads: 2, valueHeadDim: 3, merge: 'sum' },
+    { embedDim: 6, numHeads: 3, score: 'cosine' },
+    { embedDim: 8, numHeads: 2, projection: { type: 'conv', kernelSize: 3, causal: false } },
+    { embedDim: 8, numHeads: 2, projection: { type: 'conv', kernelSize: 4, causal: true } },
+    { embedDim: 8, numHeads: 2, score: 'additive' },
   ]) {
     const layers = [gpu, cpu].map((engine) => engine.multiHeadAttention({ ...config, seed: 5 }));
     const x = randomTensor([2, 9, config.embedDim], 8);
     const y = randomTensor([2, 35, config.embedDim], 9);
     const options = { qLengths: [9, 4], causal: true, returnWeights: true, returnLogSumExp: true };
+    const averaged = { kvLengths: [35, 20], averageWeights: true };
+    const means = await Promise.all(layers.map((layer) => layer.forward(x, y, y, averaged)));
+    for (const name of ['output', 'weights'])
+      expectClose(means[0][name], means[1][name], tolerance, name);
+    expect(means[0].weights.shape).toEqual([2, 9, 35]);
     for (let round = 0; round < 2; round++) {
       const [a, b] = await Promise.all(layers.map((layer) => layer.forward(x, y, y, options)));
       for (const name of Object.keys(b)) expectClose(a[name], b[name], tolerance, name);
-      const fits = config.rope === undefined && config.merge === undefined;
-      expect(gpu.lastCall).toMatchObject({ op: 'layerForward', side: fits ? 'webgpu' : 'wasm' });
+      const side = config.score === 'additive' ? 'wasm' : 'webgpu';
+      expect(gpu.lastCall).toMatchObject({ op: 'layerForward', side });
       const { output } = await layers[0].getWeights();
       const kernel = { data: output.kernel.data.map((w) => 2 * w), shape: output.kernel.shape };
       for (const layer of layers) await layer.setWeights({ output: { kernel } });

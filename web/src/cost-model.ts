@@ -17,6 +17,16 @@ export interface CostModel {
   cpuWorkPerMs: number;
 }
 
+/** The names of all of a model's numbers. */
+export const costFields = [
+  'gpuCallMs',
+  'uploadBytesPerMs',
+  'downloadBytesPerMs',
+  'gpuWorkPerMs',
+  'cpuCallMs',
+  'cpuWorkPerMs',
+] as const satisfies readonly (keyof CostModel)[];
+
 // The GPU must win clearly: what it is measured by varies, and the CPU's way is the one without surprises.
 const margin = 1.25;
 

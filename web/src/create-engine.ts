@@ -1,7 +1,8 @@
 // Public: createEngine: checks the options, chooses where the engine lives, and starts it.
 import { Engine, type StaticInfo } from './engine.js';
 import { aborted, unsupported } from './errors.js';
-import { Router, type GpuStart } from './router.js';
+import type { GpuStart } from './gpu-life.js';
+import { Router } from './router.js';
 import {
   readEngineOptions,
   type CheckedEngineOptions,
@@ -21,7 +22,7 @@ import { RemoteHost, WorkerFailure } from './wasm/remote-host.js';
  * the cure.
  *
  * @throws TypeError and RangeError for wrong options, `HeadwiseError` `UNSUPPORTED` when this platform lacks WebAssembly SIMD
- * (or the backend or variant asked for), `INIT_FAILED` when a file or a worker cannot be had, with its URL in the message,
+ * (or the backend or variant asked for; for backend 'webgpu' with the reason as `gpuReasonCode`), `INIT_FAILED` when a file or a worker cannot be had, with its URL in the message,
  * `AbortError` when `signal` aborts the start-up. A failed start leaves nothing behind and may be tried again.
  */
 export async function createEngine(options?: EngineOptions): Promise<Engine> {
@@ -57,6 +58,7 @@ async function start({
   load,
   gpuDevice,
   gpuCost,
+  gpuPrecision,
   signal,
 }: CheckedEngineOptions): Promise<Engine> {
   const isPage = typeof document === 'object' && typeof Worker === 'function';
@@ -88,35 +90,40 @@ async function start({
     demanded: backend === 'webgpu',
     device: gpuDevice as GPUDevice | undefined,
     cost: gpuCost,
+    precision: gpuPrecision,
   };
   const startGpu: GpuStart =
     backend === 'wasm'
-      ? () => Promise.resolve({ reason: "backend 'wasm' was asked for" })
-      : () => loadAndStartGpu(options, core);
-  let started: Awaited<ReturnType<GpuStart>>;
-  try {
-    started = await startGpu();
-    if (options.demanded && 'reason' in started)
-      throw unsupported(`backend 'webgpu' cannot be had: ${started.reason}`);
-  } catch (error) {
-    core.dispose();
-    throw error;
+      ? () => Promise.resolve({ code: 'not-asked', reason: "backend 'wasm' was asked for" })
+      : (ended, traffic) => loadAndStartGpu(options, core, ended, traffic);
+  const router = new Router(core, options.demanded, startGpu);
+  // With 'auto' nobody waits: the core computes until the GPU is there. Without a GPU to look for, this takes no time.
+  if (backend !== 'auto') await router.gpuSettled;
+  if (options.demanded && router.gpu === undefined) {
+    const { gpuReason, gpuReasonCode } = router.gpuInfo;
+    router.dispose();
+    const error = unsupported(`backend 'webgpu' cannot be had: ${gpuReason}`);
+    throw Object.assign(error, { gpuReasonCode });
   }
-  return new Engine(new Router(core, options.demanded, started, startGpu), info);
+  return new Engine(router, info);
 }
 
 // A service worker may not import on demand, and a chunk may be missing: then the core does the work.
 async function loadAndStartGpu(
   options: Parameters<typeof StartGpu>[0],
   core: Host,
+  ...rest: Parameters<GpuStart>
 ): ReturnType<GpuStart> {
   let start: typeof StartGpu;
   try {
     start = (await import('./webgpu/start.js')).startGpu;
   } catch (error) {
-    return { reason: `the GPU's code could not be loaded: ${messageOf(error)}` };
+    return {
+      code: 'not-loaded',
+      reason: `the GPU's code could not be loaded: ${messageOf(error)}`,
+    };
   }
-  return start(options, core);
+  return start(options, core, ...rest);
 }
 
 const warned = new Set<string>();

@@ -16,7 +16,7 @@ import {
   type AttentionResult,
   type ResidentAttentionResult,
 } from './results.js';
-import type { GpuInfo, LastCall } from './gpu-info.js';
+import type { GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Router } from './router.js';
 import type { Tensor, TensorLike } from './tensor.js';
 import { readTransformerConfig, type TransformerConfig } from './transformer/config.js';
@@ -48,8 +48,10 @@ export interface EngineInfo {
   simd: true;
   /** The GPU in use, with what 'auto' decides by. */
   gpu: Readonly<GpuInfo> | null;
-  /** Why no GPU is used. */
+  /** Why no GPU is used, in words; with 'auto' at first that it is being started. */
   gpuReason?: string;
+  /** The same for programs. */
+  gpuReasonCode?: GpuReasonCode;
   /** Whether the engine lives in a worker; then it has no synchronous calls. */
   offMainThread: boolean;
   /** Why it does not live in a worker although it was to. */
@@ -57,7 +59,7 @@ export interface EngineInfo {
 }
 
 /** What does not change while an engine lives. @internal */
-export type StaticInfo = Omit<EngineInfo, 'backend' | 'gpu' | 'gpuReason'>;
+export type StaticInfo = Omit<EngineInfo, 'backend' | 'gpu' | 'gpuReason' | 'gpuReasonCode'>;
 
 /** `engine.memory()`. All in bytes. */
 export interface MemoryInfo {
@@ -100,6 +102,15 @@ export class Engine {
     const gpu = this.#host.gpuInfo;
     const backend = gpu.gpu === null ? 'wasm' : this.#host.demandsGpu ? 'webgpu' : 'auto';
     return Object.freeze({ ...this.#info, backend, ...gpu });
+  }
+
+  /**
+   * With 'auto' an engine does not wait for its GPU, which is asked for, tested and measured in the background: this resolves to
+   * `info` when that is over, with whatever outcome. Never rejects.
+   */
+  async gpuReady(): Promise<Readonly<EngineInfo>> {
+    await this.#host.gpuSettled;
+    return this.info;
   }
 
   /** Which side did the last finished call, why, and how long it took; undefined before the first. */
@@ -222,10 +233,18 @@ export class Engine {
    * @param parts `{ output, logSumExp }` as `attention` returns them with `returnLogSumExp`, at least one.
    * @returns `output` in the parts' layout, `logSumExp` `[B,H,L]`.
    */
+  mergeAttention(
+    parts: readonly AttentionPart[],
+    options: MergeOptions & { resident: true },
+  ): Promise<{ output: GpuTensor; logSumExp: GpuTensor }>;
+  mergeAttention(
+    parts: readonly AttentionPart[],
+    options?: MergeOptions,
+  ): Promise<{ output: Tensor; logSumExp: Tensor }>;
   async mergeAttention(
     parts: readonly AttentionPart[],
     options?: MergeOptions,
-  ): Promise<{ output: Tensor; logSumExp: Tensor }> {
+  ): Promise<{ output: Tensor | GpuTensor; logSumExp: Tensor | GpuTensor }> {
     const host = this.#alive();
     const call = readMerge(parts, options);
     return merged(call, await host.run(call.request, call.signal));
@@ -259,11 +278,11 @@ export class Engine {
   }
 
   /**
-   * A cache of keys and values for decoding, in the engine's heap: it takes batch · G · capacity · (D + Dv) numbers, counted in
+   * A cache of keys and values for decoding, in the engine's heap or (`resident`) on its GPU: it takes batch · G · capacity · (D + Dv) numbers, counted in
    * `memory()`, until `dispose` (its own or the engine's) frees them.
    *
    * @throws TypeError and RangeError that name the field; RangeError `OUT_OF_MEMORY` when it does not fit (where the engine lives
-   * in a worker, the cache's first call rejects with it).
+   * in a worker, the cache's first call rejects with it; so it does for the GPU's memory).
    */
   createKVCache(config: KVCacheConfig): KVCache {
     const host = this.#alive();
@@ -333,18 +352,19 @@ export class Engine {
    * @throws HeadwiseError `UNSUPPORTED` without a GPU, RangeError `OUT_OF_MEMORY`.
    */
   async upload(value: TensorLike): Promise<GpuTensor> {
-    const gpu = this.#alive().needGpu('upload');
+    const host = this.#alive();
     const { data, shape } = readTensor('tensor', value);
-    const resident = await gpu.upload((await residentOf(data)?.download()) ?? data.slice());
+    const kept = residentOf(data)?.download() ?? data.slice();
+    const resident = await (await host.awaitGpu('upload')).upload(await kept);
     return new GpuTensor(standIn(resident), shape);
   }
 
   /**
    * A caller's `GPUBuffer` as a tensor, without a copy: float32, row-major, from its first byte on. The buffer must belong to
    * the `gpuDevice` that the engine was made with and have the usage STORAGE (COPY_SRC as well for `download`). It stays the
-   * caller's: `dispose()` only forgets it.
+   * caller's: `dispose()` only forgets it. With 'auto' await `gpuReady()` first.
    *
-   * @throws TypeError `INVALID_TYPE`, RangeError `INVALID_SHAPE` when the buffer is too small, `INVALID_VALUE` without STORAGE.
+   * @throws HeadwiseError `UNSUPPORTED` without a GPU, TypeError `INVALID_TYPE`, RangeError `INVALID_SHAPE` when the buffer is too small, `INVALID_VALUE` without STORAGE.
    */
   wrap(gpuBuffer: object, shape: ArrayLike<number>): GpuTensor {
     const gpu = this.#alive().needGpu('wrap');

@@ -2,7 +2,7 @@
 export { createEngine } from './create-engine.js';
 export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
 export type { CostModel } from './cost-model.js';
-export type { GpuInfo, LastCall } from './gpu-info.js';
+export type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 export { HeadwiseError, type ErrorCode } from './errors.js';
 export { GpuTensor } from './gpu-tensor.js';
 export type { KVCache } from './kv-cache.js';
@@ -32,7 +32,7 @@ export type {
   MaskingOptions,
   ScoreStage,
 } from './validation/attention-options.js';
-export type { EngineOptions } from './validation/engine-options.js';
+export type { EngineOptions, GpuPrecision } from './validation/engine-options.js';
 export type {
   AppendOptions,
   AttendOptions,

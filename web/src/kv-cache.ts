@@ -1,9 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-// Public: the key/value cache for decoding. Keys and values live in the core; this object knows their shape, a number, and how
+// Public: the key/value cache for decoding. Keys and values live in the core or on the GPU; this object knows their shape, a number, and how
 // long its rows will be once all calls made so far are done.
 import { disposed, unsupported } from './errors.js';
 import type { CacheConfig, CacheRequest, Response } from './request.js';
-import { attentionResult, throwIfAborted, type AttentionResult } from './results.js';
+import {
+  attentionResult,
+  throwIfAborted,
+  type AttentionResult,
+  type ResidentAttentionResult,
+} from './results.js';
 import type { TensorLike } from './tensor.js';
 import type { IntegersLike } from './validation/attention-options.js';
 import {
@@ -137,12 +142,24 @@ export class KVCache {
    * @returns `output` in q's layout, and what else was asked for.
    * @throws as `append`.
    */
+  attend(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    options: AttendOptions & { resident: true },
+  ): Promise<ResidentAttentionResult>;
+  attend(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    options?: AttendOptions,
+  ): Promise<AttentionResult>;
   async attend(
     q: TensorLike,
     k: TensorLike,
     v: TensorLike,
     options?: AttendOptions,
-  ): Promise<AttentionResult> {
+  ): Promise<AttentionResult | ResidentAttentionResult> {
     const call = readAttend(this.#state(), q, k, v, options);
     return attentionResult(call, await this.#step(call));
   }

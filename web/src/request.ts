@@ -158,10 +158,12 @@ export interface MergeRequest {
   heads: number;
   rows: number;
   size: number;
-  /** The parts one after the other. */
-  outputs: Float32Array;
-  logSumExps: Float32Array;
+  /** One a part. */
+  outputs: Float32Array[];
+  logSumExps: Float32Array[];
   strides: Strides;
+  /** The results stay on the GPU. */
+  resident?: boolean;
 }
 
 /** A resolved configuration of a cache: no defaults left. A window of 0 is none; cellType is a CellType of the core. */
@@ -175,6 +177,8 @@ export interface CacheConfig {
   window: number;
   sinkTokens: number;
   rope?: RotarySettings;
+  /** Where it lies: true, on the GPU or nowhere; false, in the heap. */
+  resident?: boolean;
 }
 
 /** Tokens for a cache, qLengths of them in each row; with `q`, attention by them. `keys` is the longest row afterwards. */

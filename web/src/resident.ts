@@ -38,7 +38,7 @@ export function residentOf(array: object | undefined): Resident | undefined {
 export function residentsIn(request: object): readonly Resident[] {
   if (!any) return none;
   const found = new Set<Resident>();
-  for (const value of Object.values(request) as unknown[]) {
+  for (const value of Object.values(request).flat() as unknown[]) {
     const resident = typeof value === 'object' && value !== null ? residents.get(value) : undefined;
     if (resident !== undefined) found.add(resident);
   }

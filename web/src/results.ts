@@ -77,8 +77,8 @@ export function merged(
   response: Response,
 ): { output: Tensor; logSumExp: Tensor } {
   return {
-    output: new Tensor(response.output as Float32Array, outputShape),
-    logSumExp: new Tensor(response.logSumExp as Float32Array, logSumExpShape),
+    output: toTensor(response.output as Float32Array, outputShape),
+    logSumExp: toTensor(response.logSumExp as Float32Array, logSumExpShape),
   };
 }
 

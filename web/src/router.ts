@@ -1,7 +1,7 @@
 // Between the engine and what computes: sends each request to the core or to the GPU, by measurement or as the caller
 // demands, and lets the core do what the GPU cannot or failed at. Start reading at Router.run. The GPU's code is loaded by
 // webgpu/start.ts alone; engines with backend 'wasm' have no router.
-import { estimate, gpuWins, type CostModel } from './cost-model.js';
+import { estimate, gpuWins, type CostModel, type Estimate } from './cost-model.js';
 import {
   disposed,
   HeadwiseError,
@@ -10,84 +10,57 @@ import {
   unsupported,
   type CodedError,
 } from './errors.js';
+import { GpuLife, type GpuStart } from './gpu-life.js';
 import { residentOf, residentsIn, standIn, type Resident } from './resident.js';
 import {
   isCompute,
   mapArrays,
   type CacheRequest,
+  type CacheStepRequest,
   type ComputeRequest,
   type LayerRequest,
   type ParameterArrays,
   type Request,
   type Response,
 } from './request.js';
-import type { GpuInfo, LastCall } from './gpu-info.js';
+import type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
 import { snapshot, type Host, type MemoryUsage } from './wasm/host.js';
 import type { ModuleInfo } from './wasm/loader.js';
 
-/** What webgpu/start.ts gives. */
-export interface StartedGpu {
-  gpu: Gpu;
-  cost: CostModel | null;
-}
-
-export type GpuStart = () => Promise<StartedGpu | { reason: string }>;
-
-// After a loss 'auto' lets this much time pass before it asks for a device again.
-const reviveAfterMs = 5000;
-
 interface Choice {
   side: 'wasm' | 'webgpu';
   reason: string;
+  reasonCode: CallReasonCode;
+  estimate?: Estimate;
 }
 
 export class Router implements Host {
   readonly #cpu: Host;
   readonly #demanded: boolean;
-  readonly #restart: GpuStart;
-  #gpu: Gpu | undefined;
-  #cost: CostModel | null = null;
-  #reason: string | undefined;
-  #lostAt = 0;
-  #reviving: Promise<void> | undefined;
-  #disposed = false;
+  readonly #life: GpuLife;
   // Those of which a restarted GPU has to learn.
   readonly #layers = new Map<number, Parameters<Gpu['addLayer']>[1]>();
+  // Caches that lie on a GPU, perhaps one that is lost.
+  readonly #gpuCaches = new Map<number, Gpu>();
   lastCall: LastCall | undefined;
 
-  /** `demanded`: backend 'webgpu'. */
-  constructor(
-    cpu: Host,
-    demanded: boolean,
-    started: StartedGpu | { reason: string },
-    restart: GpuStart,
-  ) {
+  /** `demanded`: backend 'webgpu'. The GPU's start begins at once; who has to wait for it awaits `gpuSettled`. */
+  constructor(cpu: Host, demanded: boolean, start: GpuStart) {
     this.#cpu = cpu;
     this.#demanded = demanded;
-    this.#restart = restart;
-    this.#take(started);
+    this.#life = new GpuLife(start, (gpu) => {
+      for (const [layer, config] of this.#layers) gpu.addLayer(layer, config);
+    });
+    void this.#life.begin();
   }
 
-  #take(started: StartedGpu | { reason: string }): void {
-    if ('reason' in started) {
-      this.#reason = started.reason;
-      return;
-    }
-    const { gpu, cost } = started;
-    this.#gpu = gpu;
-    this.#cost = cost;
-    this.#reason = undefined;
-    for (const [layer, config] of this.#layers) gpu.addLayer(layer, config);
-    gpu.onLost = (reason) => this.#retire(reason);
+  get #gpu(): Gpu | undefined {
+    return this.#life.gpu;
   }
 
-  #retire(reason: string): void {
-    const gpu = this.#gpu;
-    this.#gpu = undefined;
-    this.#reason = reason;
-    this.#lostAt = performance.now();
-    gpu?.dispose(new HeadwiseError('DEVICE_LOST', reason));
+  get gpuSettled(): Promise<void> {
+    return this.#life.settled;
   }
 
   get info(): ModuleInfo {
@@ -99,17 +72,22 @@ export class Router implements Host {
   }
 
   /** For `engine.info`. */
-  get gpuInfo(): { gpu: GpuInfo | null; gpuReason?: string } {
+  get gpuInfo(): { gpu: GpuInfo | null; gpuReason?: string; gpuReasonCode?: GpuReasonCode } {
     const opened = this.#gpu?.opened;
-    if (opened === undefined) return { gpu: null, gpuReason: this.#reason ?? 'no GPU' };
+    if (opened === undefined) {
+      const { code, reason } = this.#life.none;
+      return { gpu: null, gpuReason: reason, gpuReasonCode: code };
+    }
     const { description, software, features, limits } = opened;
     return {
       gpu: {
         description,
         software,
         ...features,
+        precision: this.#gpu?.precision ?? 'f32',
+        variants: this.#gpu?.forms ?? {},
         maxArrayBytes: limits.bindingBytes,
-        cost: this.#cost,
+        cost: this.#life.cost,
       },
     };
   }
@@ -120,23 +98,40 @@ export class Router implements Host {
 
   /** The GPU, or UNSUPPORTED with the reason. */
   needGpu(what: string): Gpu {
-    if (this.#disposed) throw disposed('the engine');
-    if (this.#gpu === undefined)
-      throw unsupported(`${what} needs a GPU: ${this.#reason ?? 'none'}`);
-    return this.#gpu;
+    if (this.#life.isDisposed) throw disposed('the engine');
+    if (this.#gpu !== undefined) return this.#gpu;
+    const { code, reason } = this.#life.none;
+    const cure = code === 'starting' ? ' (await engine.gpuReady() first)' : '';
+    throw unsupported(`${what} needs a GPU: ${reason}${cure}`);
+  }
+
+  /** The same, after a start in progress. */
+  async awaitGpu(what: string): Promise<Gpu> {
+    if (this.#life.isStarting) await this.#life.settled;
+    return this.needGpu(what);
   }
 
   async run(request: Request, signal?: AbortSignal): Promise<Response> {
     const start = performance.now();
+    if (isResident(request) && this.#life.isStarting) {
+      const kept = snapshot(request);
+      await this.#life.settled;
+      return this.run(kept, signal);
+    }
     const residents = this.#check(request);
+    if (request.op === 'cacheStep' && this.#gpuCaches.has(request.cache))
+      return this.#runCacheStep(snapshot(request), residents, signal, start);
+    if (isCacheRequest(request)) {
+      const running = this.#runGpuCache(request);
+      if (running !== undefined) return running;
+    }
     if (!isCompute(request)) return this.#runLayer(request);
     if (this.#demanded && this.#gpu === undefined) {
       const kept = snapshot(request);
-      await this.#revive();
+      await this.#life.demand();
       return this.#route(kept, residents, signal, start);
     }
-    if (!this.#demanded && this.#lostAt > 0 && start - this.#lostAt > reviveAfterMs)
-      void this.#revive().catch(() => undefined);
+    if (!this.#demanded) this.#life.reviveIfDue();
     return this.#route(request, residents, signal, start);
   }
 
@@ -147,6 +142,9 @@ export class Router implements Host {
     start: number,
   ): Promise<Response> {
     let choice = this.#choose(request, residents);
+    const { traffic } = this.#life;
+    traffic.calls++;
+    traffic.running++;
     for (const resident of residents) resident.retain();
     try {
       let response: Response;
@@ -159,7 +157,7 @@ export class Router implements Host {
         } catch (error) {
           const reason = this.#whyRetry(error, gpu);
           if (reason === undefined) throw error;
-          choice = { side: 'wasm', reason };
+          choice = { side: 'wasm', reason, reasonCode: 'failed' };
           response = await this.#onCpu(kept, residents, signal);
         }
       } else {
@@ -172,34 +170,45 @@ export class Router implements Host {
       };
       return response;
     } finally {
+      traffic.running--;
       for (const resident of residents) resident.release();
     }
   }
 
   #choose(request: ComputeRequest, residents: readonly Resident[]): Choice {
     const gpu = this.#gpu;
-    if (gpu === undefined) return { side: 'wasm', reason: this.#reason ?? 'no GPU' };
+    if (gpu === undefined) {
+      const { code, reason } = this.#life.none;
+      return { side: 'wasm', reason, reasonCode: code };
+    }
     const whyNot = gpu.whyNot(request);
     if (whyNot !== undefined) {
       const { reason, bytes } = whyNot;
       if (this.#demanded && bytes !== undefined) throw tooLarge(`${request.op}: ${reason}`, bytes);
-      return { side: 'wasm', reason };
+      return { side: 'wasm', reason, reasonCode: 'not-on-gpu' };
     }
-    if (this.#demanded) return { side: 'webgpu', reason: "backend 'webgpu' was asked for" };
-    if (this.#cost === null) return { side: 'wasm', reason: 'nothing was measured' };
-    if (residents.length > 0) return { side: 'webgpu', reason: 'an input lies on the GPU' };
-    const times = estimate(request, this.#cost);
+    if (this.#demanded)
+      return { side: 'webgpu', reason: "backend 'webgpu' was asked for", reasonCode: 'asked' };
+    // Measured or given before 'auto' has a GPU at all.
+    const { cost } = this.#life;
+    if (residents.length > 0)
+      return { side: 'webgpu', reason: 'an input lies on the GPU', reasonCode: 'input-on-gpu' };
+    const times = estimate(request, cost as CostModel);
     const words = `estimated ${times.gpuMs.toPrecision(2)} ms on the GPU, ${times.cpuMs.toPrecision(2)} ms on the CPU`;
-    return { side: gpuWins(times) ? 'webgpu' : 'wasm', reason: words };
+    const side = gpuWins(times) ? 'webgpu' : 'wasm';
+    return { side, reason: words, reasonCode: 'measured', estimate: times };
   }
 
   /** Why the core is to do what the GPU failed at, or undefined when the caller is to see the error. */
   #whyRetry(error: unknown, gpu: Gpu): string | undefined {
     const { code, message } = error as Partial<CodedError>;
-    if (this.#disposed || code === 'ABORTED' || code === 'DISPOSED') return undefined;
+    if (this.#life.isDisposed || code === 'ABORTED' || code === 'DISPOSED') return undefined;
     // A fault of validation, or of the driver, comes again: this GPU is not asked any more. Memory may be there next time.
     if (code !== 'OUT_OF_MEMORY' && this.#gpu === gpu)
-      this.#retire(`the GPU failed: ${message ?? String(error)}`);
+      this.#life.retire({
+        code: 'failed',
+        reason: `the GPU failed: ${message ?? String(error)}`,
+      });
     if (this.#demanded) {
       if (code === undefined)
         throw new HeadwiseError('DEVICE_LOST', `the GPU failed: ${message ?? String(error)}`, {
@@ -233,28 +242,8 @@ export class Router implements Host {
     return response;
   }
 
-  async #revive(): Promise<void> {
-    this.#reviving ??= (async () => {
-      try {
-        const started = await this.#restart();
-        if (this.#disposed) {
-          if ('gpu' in started) started.gpu.dispose();
-          return;
-        }
-        this.#take(started);
-        this.#lostAt = 'gpu' in started ? 0 : performance.now();
-      } finally {
-        this.#reviving = undefined;
-      }
-    })();
-    await this.#reviving;
-    if (this.#disposed) throw disposed('the engine');
-    if (this.#demanded && this.#gpu === undefined)
-      throw new HeadwiseError('DEVICE_LOST', `no GPU any more: ${this.#reason ?? ''}`);
-  }
-
   #check(request: Request): readonly Resident[] {
-    if (this.#disposed) throw disposed('the engine');
+    if (this.#life.isDisposed) throw disposed('the engine');
     const residents = residentsIn(request);
     for (const { owner } of residents) {
       if (owner !== this.#gpu)
@@ -294,19 +283,86 @@ export class Router implements Host {
     return running;
   }
 
+  // Undefined for a cache that lies in the heap.
+  #runGpuCache(request: CacheRequest): Promise<Response> | undefined {
+    const gpu = this.#gpuOfCache(request);
+    if (gpu === undefined) return undefined;
+    if (request.op === 'destroyCache') this.#gpuCaches.delete(request.cache);
+    else this.#gpuCaches.set(request.cache, gpu);
+    return gpu.caches.run(request);
+  }
+
+  #gpuOfCache(request: CacheRequest): Gpu | undefined {
+    if (request.op === 'forkCache') return this.#gpuCaches.get(request.from);
+    if (request.op !== 'createCache') return this.#gpuCaches.get(request.cache);
+    const { config } = request;
+    const { resident = this.#demanded } = config;
+    if (!resident) return undefined;
+    const gpu = config.resident === true ? this.needGpu('resident: true') : this.#gpu;
+    const whyNot = gpu?.caches.whyNot(config);
+    if (whyNot === undefined) return gpu;
+    if (config.resident === true) throw unsupported(`resident: ${whyNot}`);
+    return undefined;
+  }
+
+  async #runCacheStep(
+    request: CacheStepRequest,
+    residents: readonly Resident[],
+    signal: AbortSignal | undefined,
+    start: number,
+  ): Promise<Response> {
+    const gpu = this.#gpuCaches.get(request.cache) as Gpu;
+    const { traffic } = this.#life;
+    traffic.calls++;
+    traffic.running++;
+    for (const resident of residents) resident.retain();
+    try {
+      const response = await gpu.caches.step(request, signal, (of, by) => this.#cpu.run(of, by));
+      const milliseconds = performance.now() - start;
+      const reason = 'the cache lies on the GPU';
+      this.lastCall = {
+        ...{ op: request.op, side: 'webgpu', reason, reasonCode: 'cache-on-gpu' },
+        milliseconds,
+      };
+      return response;
+    } catch (error) {
+      const { code, message } = error as Partial<CodedError>;
+      if (code !== undefined) throw error;
+      const reason = `the GPU failed: ${message ?? String(error)}`;
+      if (this.#gpu === gpu) this.#life.retire({ code: 'failed', reason });
+      throw new HeadwiseError('DEVICE_LOST', reason, { cause: error });
+    } finally {
+      traffic.running--;
+      for (const resident of residents) resident.release();
+    }
+  }
+
   runSync(request: Request, out?: Float32Array): Response {
+    if ('cache' in request && this.#gpuCaches.has(request.cache)) {
+      throw unsupported(
+        'synchronous calls on a cache that lies on the GPU: use the asynchronous ones, or make it with resident: false',
+      );
+    }
+    if (isCacheRequest(request)) {
+      const running = this.#runGpuCache(request);
+      // A fork that fails tells its first step.
+      running?.catch(() => undefined);
+      if (running !== undefined) return {};
+    }
     if (this.#check(request).length > 0 || isResident(request)) {
       throw unsupported(
         'synchronous calls take and give no GPU tensors; use the asynchronous call',
       );
     }
     const start = performance.now();
+    this.#life.traffic.calls++;
     const response = this.#cpu.runSync(request, out);
     if (isCompute(request)) {
       this.lastCall = {
         op: request.op,
         side: 'wasm',
         reason: 'synchronous calls run on the CPU',
+        reasonCode: 'synchronous',
         milliseconds: performance.now() - start,
       };
     } else {
@@ -324,11 +380,13 @@ export class Router implements Host {
   }
 
   dispose(): void {
-    this.#disposed = true;
-    this.#gpu?.dispose();
-    this.#gpu = undefined;
+    this.#life.dispose();
     this.#cpu.dispose();
   }
+}
+
+function isCacheRequest(request: Request): request is CacheRequest {
+  return !isCompute(request) && 'cache' in request;
 }
 
 function isResident(request: Request): boolean {

@@ -1,25 +1,6 @@
-// Bench: contenders in pages of Chromium, each in a browser context of its own and so in a process of its own. The page is
-// served by Vite's development server with the two headers that threads need.
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-
-import { chromium } from 'playwright-core';
-import { createServer } from 'vite';
-
+// Bench: contenders in pages of Chromium, each in a browser context of its own and so in a process of its own.
+import { launchChromium, serveBench } from './chromium.mjs';
 import { failureOf } from './failure.mjs';
-
-const root = fileURLToPath(new URL('..', import.meta.url));
-const checkout = fileURLToPath(new URL('../../..', import.meta.url));
-const isolation = {
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Embedder-Policy': 'require-corp',
-};
-const places = [
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-  '/usr/bin/google-chrome-stable',
-];
 
 export const kind = 'chromium';
 
@@ -28,48 +9,8 @@ let browser;
 
 async function start() {
   if (browser) return;
-  const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
-  if (!executablePath)
-    throw new Error(
-      `no Chromium at ${places.join(', ')}; install it, or name it in the variable CHROMIUM`,
-    );
-  server = await createServer({
-    configFile: false,
-    root,
-    logLevel: 'error',
-    server: {
-      host: '127.0.0.1',
-      port: 0,
-      headers: isolation,
-      hmr: false,
-      watch: null,
-      fs: { allow: [checkout] },
-    },
-    optimizeDeps: {
-      entries: [],
-      // Made of CommonJS modules, so bundled by Vite first; the others are ES modules that find their files by their address.
-      include: ['@tensorflow/tfjs', '@tensorflow/tfjs-backend-wasm'],
-      exclude: ['onnxruntime-web', '@jax-js/jax'],
-    },
-    worker: { format: 'es' },
-  });
-  await server.listen();
-  browser = await chromium.launch({
-    executablePath,
-    args: [
-      '--headless=new',
-      ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
-      '--disable-gpu',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      // Pages that are not in front run like the one that is.
-      '--disable-background-timer-throttling',
-      '--disable-backgrounding-occluded-windows',
-      '--disable-renderer-backgrounding',
-    ],
-  });
+  server = await serveBench();
+  browser = await launchChromium(['--disable-gpu']);
 }
 
 export async function describe() {

@@ -1,6 +1,7 @@
 // Demo: the one engine of the page, what it said at its start, and how long its calls took.
 import { createEngine, type Engine } from 'headwise';
 import type { Timing } from '../../examples/lib/clock.mjs';
+import { t } from './i18n/index.ts';
 import { createSignal } from './signal.ts';
 
 export type EngineState =
@@ -11,8 +12,14 @@ export const engineState = createSignal<EngineState>({ kind: 'starting' });
 /** Timings of the last walk-through, in order. */
 export const walkTimings = createSignal<readonly Timing[]>([]);
 
+/** A reason of the package's in the reader's language. */
+export function reasonWords(code: string | undefined, words: string): string {
+  return (code === undefined ? undefined : t().engine.reasons[code]) ?? words;
+}
+
 export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const { gpuReasonCode } = (error ?? {}) as { gpuReasonCode?: string };
+  return reasonWords(gpuReasonCode, error instanceof Error ? error.message : String(error));
 }
 
 export const BACKENDS = ['auto', 'wasm', 'webgpu'] as const;

@@ -1,5 +1,5 @@
 // Validation: createEngine's options.
-import type { CostModel } from '../cost-model.js';
+import { costFields, type CostModel } from '../cost-model.js';
 import { invalidType, invalidValue } from '../errors.js';
 import type { Variant } from '../wasm/glue.js';
 import type { LoadOptions } from '../wasm/loader.js';
@@ -13,10 +13,14 @@ import {
   readSignal,
 } from './options.js';
 
+/** How q, k and v lie on the GPU while attention is computed. */
+export type GpuPrecision = 'f32' | 'f16';
+
 /** Options of {@link createEngine}. */
 export interface EngineOptions {
   /**
-   * What computes. 'auto' (default): each call goes to the GPU when that is faster by measurement, and to WebAssembly else.
+   * What computes. 'auto' (default): each call goes to the GPU when that is faster by measurement, and to WebAssembly else. The
+   * start does not wait for the GPU (`engine.gpuReady()` does), and until it is there WebAssembly computes.
    * 'wasm': no GPU is looked for. 'webgpu': the GPU does all that it can; without a usable one the start is UNSUPPORTED.
    */
   backend?: 'auto' | 'wasm' | 'webgpu' | undefined;
@@ -30,8 +34,16 @@ export interface EngineOptions {
   maxMemoryBytes?: number | undefined;
   /** A GPUDevice of the caller's, used and never destroyed by the engine. Ask its adapter for large limits. */
   gpuDevice?: object | undefined;
-  /** Times that 'auto' decides by, given instead of measured, in whole or in part. With it a software adapter is used too. */
+  /**
+   * Times that 'auto' decides by, given instead of measured, in whole or in part. With it a software adapter is used too.
+   * Measured ones are kept: in a page in its local storage, for this adapter and this version of the package, else for the process.
+   */
   gpuCost?: Partial<CostModel> | undefined;
+  /**
+   * 'f16': attention on the GPU may hold q, k and v as halves where that is faster; sums and softmax stay float32. Outputs then
+   * err by about 1e-3 of the inputs' scale, and inputs above 65504 have no result. Default 'f32'.
+   */
+  gpuPrecision?: GpuPrecision | undefined;
   /** Where the `.wasm` files lie: a folder (ending in '/'), or one file (its name, or `variant`, tells which build it is). */
   wasmUrl?: string | URL | undefined;
   /** Where `worker.js` lies, the script of every worker of the engine. */
@@ -54,6 +66,7 @@ const names = new Set([
   'maxMemoryBytes',
   'gpuDevice',
   'gpuCost',
+  'gpuPrecision',
   'wasmUrl',
   'workerUrl',
   'wasmBinary',
@@ -64,6 +77,7 @@ export interface CheckedEngineOptions {
   backend: 'auto' | 'wasm' | 'webgpu';
   gpuDevice: object | undefined;
   gpuCost: Partial<CostModel> | undefined;
+  gpuPrecision: GpuPrecision;
   offMainThread: boolean | undefined;
   load: LoadOptions;
   signal: AbortSignal | undefined;
@@ -84,6 +98,10 @@ export function readEngineOptions(value: EngineOptions | undefined): CheckedEngi
   const checked = {
     gpuDevice: options.gpuDevice as object | undefined,
     gpuCost: readCost(options.gpuCost),
+    gpuPrecision:
+      options.gpuPrecision === undefined
+        ? ('f32' as const)
+        : readChoice('gpuPrecision', options.gpuPrecision, ['f32', 'f16']),
     offMainThread:
       options.offMainThread === undefined
         ? undefined
@@ -107,14 +125,7 @@ export function readEngineOptions(value: EngineOptions | undefined): CheckedEngi
   return { backend, ...checked };
 }
 
-const costNames = new Set([
-  'gpuCallMs',
-  'uploadBytesPerMs',
-  'downloadBytesPerMs',
-  'gpuWorkPerMs',
-  'cpuCallMs',
-  'cpuWorkPerMs',
-]);
+const costNames = new Set<string>(costFields);
 
 function readCost(value: unknown): Partial<CostModel> | undefined {
   if (value === undefined) return undefined;

@@ -49,6 +49,12 @@ export interface KVCacheConfig {
   sinkTokens?: number | undefined;
   /** Turns queries and keys by their positions in the text. Keys are kept turned. Default: none. */
   rope?: RopeOptions | undefined;
+  /**
+   * Whether keys and values lie on the GPU, where steps then run: for dtype 'f32' without a window. true: there or an error
+   * (`UNSUPPORTED`); false: in the heap. Default: there with backend 'webgpu' when that can be, else in the heap. A cache on the
+   * GPU has no synchronous calls, and ends when its device is lost (`DEVICE_LOST`).
+   */
+  resident?: boolean | undefined;
 }
 
 /** Options of a cache's `append`. */
@@ -84,6 +90,7 @@ const configNames = new Set([
   'window',
   'sinkTokens',
   'rope',
+  'resident',
 ]);
 const appendNames = new Set(['layout', 'lengths', 'signal']);
 const cachesOwn = new Set<string>(['kvLengths', 'qLengths', 'causalOffset']);
@@ -144,6 +151,8 @@ export function readCacheConfig(value: KVCacheConfig): CacheConfig {
     window,
     sinkTokens,
   };
+  if (config.resident !== undefined)
+    resolved.resident = readBoolean('resident', config.resident, false);
   if (config.rope !== undefined) resolved.rope = readRope('rope', config.rope, headDim);
   const { batch, kvHeads, valueDim } = resolved;
   const perRow =

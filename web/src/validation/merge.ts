@@ -5,7 +5,7 @@ import type { TensorLike } from '../tensor.js';
 import { describe } from './arrays.js';
 import { readLayout, viewOf, type CheckedCall } from './attention.js';
 import { readSignal } from './attention-options.js';
-import { readOptions } from './options.js';
+import { readBoolean, readOptions } from './options.js';
 import { checkShape, maxSize, product, readTensor } from './shapes.js';
 
 /** What attention over some of the keys gave, with `returnLogSumExp`. */
@@ -19,10 +19,12 @@ export interface AttentionPart {
 export interface MergeOptions {
   /** What outputs of rank 4 are: `[B,H,L,Dv]` ('bhld', default) or `[B,L,H,Dv]` ('blhd'). */
   layout?: 'bhld' | 'blhd' | undefined;
+  /** The results stay on the GPU, as in attention: `GpuTensor`s. */
+  resident?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
-const optionNames = new Set(['layout', 'signal']);
+const optionNames = new Set(['layout', 'resident', 'signal']);
 
 export function readMerge(
   partsValue: readonly AttentionPart[],
@@ -67,9 +69,10 @@ export function readMerge(
       heads: view.heads,
       rows: view.rows,
       size: view.size,
-      outputs: joined(parts.map((part) => part.output.data)),
-      logSumExps: joined(parts.map((part) => part.logSumExp.data)),
+      outputs: parts.map((part) => part.output.data),
+      logSumExps: parts.map((part) => part.logSumExp.data),
       strides: view.strides,
+      ...(readBoolean('resident', options.resident, false) && { resident: true }),
     },
     out: undefined,
     signal: readSignal('signal', options.signal),
@@ -85,15 +88,4 @@ function readPart(name: string, part: unknown): AttentionPart {
     throw invalidType(`${name}: { output, logSumExp } wanted, got no ${missing}`);
   }
   return { output, logSumExp };
-}
-
-// One after the other, as the core takes them.
-function joined(arrays: readonly Float32Array[]): Float32Array {
-  const result = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));
-  let at = 0;
-  for (const array of arrays) {
-    result.set(array, at);
-    at += array.length;
-  }
-  return result;
 }

@@ -94,8 +94,8 @@ export function planOf(
       const length = batch * heads * rows;
       return {
         inputs: [
-          { field: 'outputs', array: request.outputs },
-          { field: 'log_sum_exps', array: request.logSumExps },
+          { field: 'outputs', array: joined(request.outputs) },
+          { field: 'log_sum_exps', array: joined(request.logSumExps) },
         ],
         outputs: [
           { field: 'out', result: 'output', length: length * size },
@@ -285,6 +285,17 @@ function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct): Plan
   setStrides(struct, outFields, request.outStrides);
   plan.inputs.push({ field: 'q', array: request.q }, { field: 'k', array: request.k });
   return plan;
+}
+
+// One after the other, as the core takes them.
+function joined(arrays: readonly Float32Array[]): Float32Array {
+  const result = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));
+  let at = 0;
+  for (const array of arrays) {
+    result.set(array, at);
+    at += array.length;
+  }
+  return result;
 }
 
 function planCacheStep(request: CacheStepRequest, struct: Struct): Plan {

@@ -4,9 +4,11 @@ import type { AttentionRequest, AttentionSettings } from '../request.js';
 import type { Slice } from './buffers.js';
 import type { Call } from './call.js';
 import { callParams, Extras } from './inputs.js';
-import type { Pipelines, PipelineName } from './pipelines.js';
+import { isHalf, type Form } from './forms.js';
+import { attentionName, type Pipeline, type Pipelines, type PipelineName } from './pipelines.js';
 import {
   planAttention,
+  planHalf,
   planMatrix,
   whyTooLarge,
   type AttentionPlan,
@@ -30,23 +32,37 @@ export interface AttentionSlices {
   logSumExpAt: number;
 }
 
-/** The pipelines that a plan needs, made. */
+/** The pipelines that a plan needs, made; the attention kernel in the form that is fastest here. */
 export async function pipelinesOf(
   plan: AttentionPlan,
   request: AttentionSizes,
   pipelines: Pipelines,
 ): Promise<
-  Record<'attention' | 'merge' | 'matrix', Awaited<ReturnType<Pipelines['get']>> | undefined>
+  Record<
+    'attention' | 'merge' | 'matrix' | 'toHalf',
+    Awaited<ReturnType<Pipelines['get']>> | undefined
+  >
 > {
-  const name = plan.tile === tiles.tall ? 'Tall' : 'Flat';
+  const form = (await pipelines.forms?.of(plan.tile, plan.vectors, request)) ?? 'baseline';
+  return pipelinesOfForm(form, plan, request, pipelines);
+}
+
+/** The same for a given form. */
+export async function pipelinesOfForm(
+  form: Form,
+  plan: AttentionPlan,
+  request: AttentionSizes,
+  pipelines: Pipelines,
+): ReturnType<typeof pipelinesOf> {
   const get = (wanted: boolean, pipeline: PipelineName) =>
     wanted ? pipelines.get(pipeline) : undefined;
-  const [attention, merge, matrix] = await Promise.all([
-    get(true, `attention${name}${plan.vectors}`),
-    get(plan.splits > 1, `merge${name}`),
+  const [attention, merge, matrix, toHalf] = await Promise.all([
+    get(true, attentionName(form, plan.tile, plan.vectors)),
+    get(plan.splits > 1, plan.tile === tiles.tall ? 'mergeTall' : 'mergeFlat'),
     get(request.weightHeads !== undefined || request.scoreStage !== 0, 'matrix'),
+    get(isHalf(form), 'toHalf'),
   ]);
-  return { attention, merge, matrix };
+  return { attention, merge, matrix, toHalf };
 }
 
 export type AttentionPipelines = Awaited<ReturnType<typeof pipelinesOf>>;
@@ -93,7 +109,7 @@ export function whyNotAttention(
 /** Every size is at least 1, but headDim. Adds the steps; the slices hold what they say once those have run. */
 export function addAttention(
   call: Call,
-  { attention, merge, matrix }: AttentionPipelines,
+  { attention, merge, matrix, toHalf }: AttentionPipelines,
   request: AttentionSizes,
   [q, k, v]: readonly [Slice, Slice, Slice],
   plan: AttentionPlan,
@@ -144,10 +160,14 @@ export function addAttention(
       (uniform) => call.step(pipeline, { ...bound, ...slices }, uniform, dispatch),
     ]);
   };
+  const half = (slice: Slice): Slice =>
+    toHalf === undefined ? slice : addHalf(call, toHalf, slice, limits);
+  const [qRead, kRead] = [half(q), half(k)];
+  const vRead = v === k ? kRead : half(v);
   for (const pass of plan.passes) {
     const params = { first_unit: pass.firstUnit, pass_units: pass.units };
     for (const dispatch of pass.dispatches)
-      add(attention, { 1: q, 2: k, 3: v, 6: sums, 7: parts }, dispatch, params);
+      add(attention, { 1: qRead, 2: kRead, 3: vRead, 6: sums, 7: parts }, dispatch, params);
     for (const dispatch of pass.merges)
       add(merge, { 1: sums, 2: parts, 6: output, 7: stats }, dispatch, params);
   }
@@ -175,6 +195,20 @@ export function addAttention(
   const uniform = uniforms.upload(call);
   dispatches.forEach(([, , step], i) => step(uniform(i)));
   return { output, weights, scores, stats, logSumExpAt: rows * 8 };
+}
+
+/** A copy of an array of floats as halves. */
+function addHalf(call: Call, pipeline: Pipeline, slice: Slice, limits: DeviceLimits): Slice {
+  const vectors = slice.bytes / 16;
+  const halves = call.take('storage', vectors * 8);
+  for (const dispatch of planHalf(vectors, limits)) {
+    const { buffer } = call.upload(
+      Uint32Array.of(dispatch.first, dispatch.end, dispatch.x, vectors),
+      'uniform',
+    );
+    call.step(pipeline, { 1: slice, 6: halves }, { buffer, offset: 0, size: 16 }, dispatch);
+  }
+  return halves;
 }
 
 // One buffer of all dispatches' params.

@@ -1,8 +1,8 @@
 // WebGPU: one call on its way: the buffers that it holds, the kernels that it will run, and what is read back. Every buffer is
 // made and every kernel submitted inside error scopes; nothing that failed is ever read. Start reading at Call.finish.
 import { outOfMemory } from '../errors.js';
-import { nextTurn } from '../wasm/event-loop.js';
 import type { Buffers, Slice } from './buffers.js';
+import { nudged } from './nudge.js';
 import type { Dispatch } from './plan.js';
 import type { Pipeline } from './pipelines.js';
 
@@ -25,11 +25,22 @@ interface Download {
   bytes: number;
 }
 
+/** A byte of a buffer. */
+interface Place {
+  slice: Slice;
+  offset: number;
+}
+
 export class Call {
   readonly device: GPUDevice;
   readonly #buffers: Buffers;
   readonly #held = new Set<Slice>();
   readonly #steps: Step[] = [];
+  readonly #firstCopies: {
+    from: Place;
+    to: Place;
+    bytes: number;
+  }[] = [];
   readonly #copies: { from: GPUBuffer; offset: number; to: GPUBuffer; bytes: number }[] = [];
   readonly #faults: Promise<GPUError | null>[] = [];
   #wantedBytes = 0;
@@ -95,6 +106,11 @@ export class Call {
     return { staging, bytes };
   }
 
+  /** Done before all steps. */
+  copyFirst(from: Place, to: Place, bytes: number): void {
+    if (bytes > 0) this.#firstCopies.push({ from, to, bytes });
+  }
+
   copy(from: Slice, offset: number, to: Slice, bytes: number): void {
     this.#copies.push({ from: from.buffer, offset, to: to.buffer, bytes });
   }
@@ -117,13 +133,20 @@ export class Call {
       this.guard(() => this.#submit(first, at, isLast));
       const before = done;
       if (isLast) break;
-      done = this.device.queue.onSubmittedWorkDone();
+      done = nudged(this.device.queue.onSubmittedWorkDone(), this.device);
+      done.catch(() => undefined); // it is awaited after the next portion
       await before;
       check();
     }
-    if (this.#steps.length === 0 && this.#copies.length > 0)
+    if (this.#steps.length === 0 && this.#copies.length + this.#firstCopies.length > 0)
       this.guard(() => this.#submit(0, 0, true));
     await this.settled();
+  }
+
+  /** Forgets the steps that have run, so that more can be added. */
+  clear(): void {
+    this.#steps.length = 0;
+    this.#copies.length = 0;
   }
 
   /** Throws what the error scopes caught. */
@@ -138,6 +161,10 @@ export class Call {
 
   #submit(first: number, end: number, withCopies: boolean): void {
     const encoder = this.device.createCommandEncoder();
+    for (const { from, to, bytes } of this.#firstCopies.splice(0)) {
+      const { buffer } = from.slice;
+      encoder.copyBufferToBuffer(buffer, from.offset, to.slice.buffer, to.offset, bytes);
+    }
     if (first < end) {
       const pass = encoder.beginComputePass();
       for (const { pipeline, slices, uniform, dispatch } of this.#steps.slice(first, end)) {
@@ -186,24 +213,4 @@ export class Call {
     }
     this.#held.clear();
   }
-}
-
-const isFirefox = /Firefox/.test(
-  (globalThis as { navigator?: { userAgent?: string } }).navigator?.userAgent ?? '',
-);
-
-// Firefox looks for finished work when something is submitted, and else only every 100 ms.
-async function nudged(mapped: Promise<unknown>, device: GPUDevice): Promise<void> {
-  if (!isFirefox) {
-    await mapped;
-    return;
-  }
-  let pending = true;
-  const settle = mapped.finally(() => (pending = false));
-  settle.catch(() => undefined); // it is awaited below
-  while (pending) {
-    await nextTurn();
-    device.queue.submit([]);
-  }
-  await settle;
 }

@@ -2,36 +2,28 @@
 // Gpu.run. Whether a call comes here at all is the router's business (web/src/router.ts).
 import { aborted, disposed, HeadwiseError, outOfMemory } from '../errors.js';
 import { residentOf, standIn } from '../resident.js';
-import type {
-  AttentionRequest,
-  AttentionSettings,
-  ComputeRequest,
-  LayerConfig,
-  LayerForwardRequest,
-  LinearRequest,
-  ParameterArrays,
-  Response,
-} from '../request.js';
+import type { ComputeRequest, LayerConfig, ParameterArrays, Response } from '../request.js';
 import { nextTurn } from '../wasm/event-loop.js';
 import { messageOf } from '../wasm/files.js';
-import {
-  addAttention,
-  pipelinesOf,
-  planAttention,
-  whyNotAttention,
-  type AttentionSlices,
-} from './attention.js';
+import { whyNotAttention, whyNotSettings } from './attention.js';
 import { Buffers, type Slice } from './buffers.js';
+import { GpuCaches } from './caches.js';
 import { Call } from './call.js';
+import { addRequest, type GpuRequest, type HeldLayer, type Made } from './compute.js';
+import type { GpuPrecision } from '../validation/engine-options.js';
 import { openDevice, type Opened } from './device.js';
-import { addLayer, DeviceParameters, innerAttention, whyNotLayer } from './layer.js';
-import { addLinear } from './linear.js';
-import { kinds, Pipelines, type PipelineName } from './pipelines.js';
+import { Forms, type Choice } from './forms.js';
+import { isLarge, runInPieces, whyNotLargeLayer } from './large.js';
+import { DeviceParameters } from './layer.js';
+import { whyNotMerge } from './merge.js';
+import { baselineKinds, Pipelines, type PipelineName } from './pipelines.js';
 import { whyTooLarge, type Obstacle } from './plan.js';
+import { whyNotSplit } from './split.js';
 import { DeviceTensor } from './tensors.js';
+import { trialOn } from './trial.js';
 
-/** What the GPU computes. */
-export type GpuRequest = AttentionRequest | LayerForwardRequest | LinearRequest;
+// Those that import it know it from here.
+export type { GpuRequest };
 
 interface Layer {
   config: LayerConfig;
@@ -39,33 +31,54 @@ interface Layer {
 }
 
 // Engines side by side on one device, the caller's, share what was compiled.
-const pipelinesOfDevice = new WeakMap<GPUDevice, Pipelines>();
+// By precision.
+const pipelinesOfDevice = {
+  f32: new WeakMap<GPUDevice, Pipelines>(),
+  f16: new WeakMap<GPUDevice, Pipelines>(),
+};
 
 export class Gpu {
   readonly opened: Opened;
+  readonly precision: GpuPrecision;
   readonly #buffers: Buffers;
   readonly #pipelines: Pipelines;
   readonly #layers = new Map<number, Layer>();
+  readonly caches: GpuCaches;
   #last: Promise<unknown> = Promise.resolve();
   #ended: HeadwiseError | undefined;
   /** Called once when the device is lost, with the reason. */
   onLost: ((reason: string) => void) | undefined;
 
   /** Rejects with NoDevice. */
-  static async start(given: GPUDevice | undefined): Promise<Gpu> {
-    return new Gpu(await openDevice(given));
+  static async start(given: GPUDevice | undefined, precision: GpuPrecision = 'f32'): Promise<Gpu> {
+    return new Gpu(await openDevice(given), precision);
   }
 
-  private constructor(opened: Opened) {
-    const { device, limits } = opened;
+  private constructor(opened: Opened, precision: GpuPrecision) {
+    const { device, limits, software, subgroupSize } = opened;
     this.opened = opened;
+    this.precision = precision;
     this.#buffers = new Buffers(device, limits.bindingBytes);
-    let pipelines = pipelinesOfDevice.get(device);
+    let pipelines = pipelinesOfDevice[precision].get(device);
     if (pipelines === undefined) {
       pipelines = new Pipelines(device);
-      pipelinesOfDevice.set(device, pipelines);
+      const half = precision === 'f16';
+      const trial = trialOn({ device, pipelines, limits });
+      pipelines.forms = new Forms({ software, subgroupSize, half }, trial);
+      pipelinesOfDevice[precision].set(device, pipelines);
     }
     this.#pipelines = pipelines;
+    this.caches = new GpuCaches({
+      context: { limits, pipelines },
+      buffers: this.#buffers,
+      queue: (work) => this.#queue(work),
+      withCall: (work) => this.#withCall(work),
+      check: () => {
+        if (this.#ended !== undefined) throw this.#ended;
+      },
+      collect: (...of) => this.#collect(...of),
+      toDevice: (response) => this.#toDevice(response),
+    });
     device.lost.then(
       ({ message }) => this.#lose(message),
       (error: unknown) => this.#lose(messageOf(error)),
@@ -78,6 +91,11 @@ export class Gpu {
     this.#ended = new HeadwiseError('DEVICE_LOST', reason);
     this.#buffers.dispose();
     this.onLost?.(reason);
+  }
+
+  /** The forms of the attention kernel that were chosen so far, by tile and vectors. */
+  get forms(): Readonly<Record<string, Choice>> {
+    return this.#pipelines.forms?.chosen ?? {};
   }
 
   get bytes(): number {
@@ -94,24 +112,26 @@ export class Gpu {
         const { batch, heads, queries, keys, valueDim } = request;
         if (batch * heads * queries * keys * valueDim === 0)
           return { reason: 'there is nothing to compute' };
-        return whyNotAttention(request, bytesOf, limits);
+        if (!isLarge(request, undefined, limits)) return whyNotAttention(request, bytesOf, limits);
+        return whyNotSettings(request) ?? whyNotSplit(request, limits);
       }
       case 'layerForward': {
         const { batch, queries, keys } = request;
         if (batch * queries * keys === 0) return { reason: 'there is nothing to compute' };
         const layer = this.#layers.get(request.layer);
         if (layer === undefined) return { reason: 'the layer is gone' };
-        return whyNotLayer(layer.config, request, limits);
+        return whyNotLargeLayer(layer.config, request, limits);
       }
       case 'linear': {
         const { rows, out } = request;
         if (rows * out === 0) return { reason: 'there is nothing to compute' };
         return (
-          whyTooLarge('x', bytesOf(request.x), limits) ??
           whyTooLarge('kernel', bytesOf(request.kernel), limits) ??
-          whyTooLarge('the output', rows * out * 4, limits)
+          whyTooLarge('a row', Math.max(request.in, out) * 4, limits)
         );
       }
+      case 'mergeAttention':
+        return whyNotMerge(request, limits);
       default:
         return { reason: `${request.op} runs on the CPU` };
     }
@@ -121,132 +141,76 @@ export class Gpu {
    * Queued; `whyNot` must have said nothing. The request's arrays must not change until it settles. `parametersOf` fetches a
    * layer's parameters from the core.
    */
-  run(
+  async run(
     request: GpuRequest,
     signal: AbortSignal | undefined,
     parametersOf: (layer: number) => Promise<ParameterArrays>,
   ): Promise<Response> {
-    let layer: Layer | undefined;
-    let parameters: Promise<DeviceParameters> | undefined;
-    if (request.op === 'layerForward') {
-      layer = this.#layers.get(request.layer) as Layer;
-      // Those of now, whatever is set while this call waits.
-      parameters = this.#parametersOf(layer, request.layer, parametersOf);
-    }
+    const layer =
+      request.op === 'layerForward' ? (this.#layers.get(request.layer) as Layer) : undefined;
+    // Those of now, whatever is set while this call waits.
+    const parameters =
+      request.op === 'layerForward' && layer !== undefined
+        ? this.#parametersOf(layer, request.layer, parametersOf)
+        : undefined;
     parameters?.catch(() => undefined); // it is awaited in its turn
-    return this.#queue(async () => {
-      const check = (): void => {
-        if (this.#ended !== undefined) throw this.#ended;
-        if (signal?.aborted === true) throw aborted(request.op, signal.reason);
-      };
-      check();
-      const held = await parameters;
-      try {
-        return await this.#withCall((call) =>
-          this.#compute(call, request, layer?.config, held, check),
-        );
-      } finally {
-        held?.release();
-      }
-    });
+    const check = (): void => {
+      if (this.#ended !== undefined) throw this.#ended;
+      if (signal?.aborted === true) throw aborted(request.op, signal.reason);
+    };
+    const runPiece = (piece: GpuRequest): Promise<Response> =>
+      this.#queue(async () => {
+        check();
+        const held = layer && parameters && { config: layer.config, parameters: await parameters };
+        return this.#withCall((call) => this.#compute(call, piece, held, check));
+      });
+    const { limits } = this.opened;
+    try {
+      if (request.op === 'mergeAttention' || !isLarge(request, layer?.config, limits))
+        return await runPiece(request);
+      const response = await runInPieces(request, layer?.config, limits, runPiece);
+      if (request.op === 'linear' || request.resident !== true) return response;
+      return await this.#toDevice(response);
+    } finally {
+      parameters?.then((held) => held.release()).catch(() => undefined);
+    }
+  }
+
+  async #toDevice(response: Response): Promise<Response> {
+    for (const name of ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const) {
+      const array = response[name];
+      if (array !== undefined) response[name] = standIn(await this.upload(array));
+    }
+    return response;
   }
 
   async #compute(
     call: Call,
     request: GpuRequest,
-    config: LayerConfig | undefined,
-    parameters: DeviceParameters | undefined,
+    layer: HeldLayer | undefined,
     check: () => void,
   ): Promise<Response> {
-    const { limits } = this.opened;
-    let made: Partial<AttentionSlices> & { output: Slice };
-    let outputLength: number;
-    if (request.op === 'linear') {
-      const linear = await this.#pipelines.get('linear');
-      outputLength = request.rows * request.out;
-      made = call.guard(() => {
-        const bias = request.bias === undefined ? undefined : call.upload(request.bias);
-        const x = this.#bind(call, request.x);
-        return {
-          output: addLinear(
-            call,
-            linear,
-            request,
-            x,
-            this.#bind(call, request.kernel),
-            bias,
-            limits,
-          ),
-        };
-      });
-    } else {
-      const sizes =
-        request.op === 'attention' ? request : innerAttention(config as LayerConfig, request);
-      const plan = planAttention(sizes, limits);
-      const [pipelines, linear] = await Promise.all([
-        pipelinesOf(plan, sizes, this.#pipelines),
-        request.op === 'attention' ? undefined : this.#pipelines.get('linear'),
-      ]);
-      const { batch, heads, queries } = request;
-      if (request.op === 'attention') {
-        outputLength = batch * heads * queries * request.valueDim;
-        made = call.guard(() =>
-          addAttention(
-            call,
-            pipelines,
-            sizes,
-            this.#bindAll(call, [request.q, request.k, request.v]),
-            plan,
-            limits,
-          ),
-        );
-      } else {
-        outputLength = batch * queries * request.outputDim;
-        made = call.guard(() =>
-          addLayer(
-            call,
-            pipelines,
-            linear as NonNullable<typeof linear>,
-            config as LayerConfig,
-            request,
-            this.#bindAll(call, [request.query, request.key, request.value]),
-            (parameters as DeviceParameters).slices,
-            plan,
-            limits,
-          ),
-        );
-      }
-    }
-    return this.#collect(call, request, made, outputLength, check);
+    const context = { limits: this.opened.limits, pipelines: this.#pipelines };
+    const made = await addRequest(context, call, request, layer);
+    const response: Response = {};
+    // Weights of no head.
+    if ('weightHeads' in request && request.weightHeads?.length === 0)
+      response.weights = new Float32Array(0);
+    const resident = request.op !== 'linear' && request.resident === true;
+    return Object.assign(response, await this.#collect(call, made, resident, check));
   }
 
   /** Runs the call's steps and makes its response, on the side where it is wanted. */
   async #collect(
     call: Call,
-    request: GpuRequest,
-    made: Partial<AttentionSlices> & { output: Slice },
-    outputLength: number,
+    made: readonly Made[],
+    resident: boolean,
     check: () => void,
   ): Promise<Response> {
-    const wanted: [keyof Response, Slice, number, number][] = [
-      ['output', made.output, 0, outputLength],
-    ];
     const response: Response = {};
-    if (request.op !== 'linear') {
-      const { batch, heads, queries, keys, weightHeads } = request as AttentionSettings;
-      const rows = batch * heads * queries;
-      const slots = weightHeads === 'all' ? heads : (weightHeads?.length ?? 0);
-      if (weightHeads !== undefined && slots === 0) response.weights = new Float32Array(0);
-      if (made.weights !== undefined)
-        wanted.push(['weights', made.weights, 0, batch * slots * queries * keys]);
-      if (made.scores !== undefined) wanted.push(['scores', made.scores, 0, rows * keys]);
-      if (request.logSumExp)
-        wanted.push(['logSumExp', made.stats as Slice, made.logSumExpAt as number, rows]);
-    }
-    const resident = request.op !== 'linear' && request.resident === true;
     const kept: [keyof Response, Slice, number][] = [];
     const downloads = call.guard(() =>
-      wanted.map(([name, slice, offset, length]) => {
+      made.map(({ name, slice, offset, length }) => {
         if (!resident) return [name, call.download(slice, offset, length * 4)] as const;
         let own = slice;
         if (offset > 0) {
@@ -267,20 +231,6 @@ export class Gpu {
     for (const [name, slice, length] of kept)
       Object.assign(response, { [name]: standIn(this.#tensor(call.keep(slice), length)) });
     return response;
-  }
-
-  #bindAll(call: Call, arrays: [Float32Array, Float32Array, Float32Array]): [Slice, Slice, Slice] {
-    const bound = new Map<Float32Array, Slice>();
-    return arrays.map((array) => {
-      const slice = bound.get(array) ?? this.#bind(call, array);
-      bound.set(array, slice);
-      return slice;
-    }) as [Slice, Slice, Slice];
-  }
-
-  #bind(call: Call, array: Float32Array): Slice {
-    const resident = residentOf(array);
-    return resident === undefined ? call.upload(array) : (resident as DeviceTensor).slice;
   }
 
   // --- tensors
@@ -369,7 +319,7 @@ export class Gpu {
 
   /** Compiles everything, so that no call has to wait for it. */
   async warmUp(): Promise<void> {
-    const names = Object.keys(kinds) as PipelineName[];
+    const names = Object.keys(baselineKinds) as PipelineName[];
     await Promise.all(names.map((name) => this.#pipelines.get(name)));
   }
 

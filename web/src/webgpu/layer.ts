@@ -12,6 +12,7 @@ import type { Buffers, Slice } from './buffers.js';
 import type { Call } from './call.js';
 import { addLinear } from './linear.js';
 import type { Pipeline } from './pipelines.js';
+import { Pointwise } from './pointwise.js';
 import { whyTooLarge, type AttentionPlan, type DeviceLimits, type Obstacle } from './plan.js';
 
 /** What keeps a layer from the GPU, or undefined. */
@@ -20,20 +21,16 @@ export function whyNotLayer(
   request: LayerForwardRequest,
   limits: DeviceLimits,
 ): Obstacle | undefined {
-  if (config.convolution !== undefined) return { reason: "projection 'conv' runs on the CPU" };
-  if (config.merge === 'sum') return { reason: "merge 'sum' runs on the CPU" };
-  if (config.score === 'cosine' || config.score === 'additive')
-    return { reason: `score '${config.score}' runs on the CPU` };
-  if (config.rope !== undefined) return { reason: 'rope runs on the CPU' };
-  if (request.averageWeights) return { reason: 'averageWeights runs on the CPU' };
+  if (config.score === 'additive') return { reason: "score 'additive' runs on the CPU" };
   const whyNot = whyNotSettings(request);
   if (whyNot !== undefined) return whyNot;
   const { batch, queries, keys, heads } = request;
+  const taps = config.convolution?.kernelSize ?? 1;
   const widest = Math.max(
     batch *
       queries *
       Math.max(
-        config.embedDim,
+        taps * config.embedDim,
         heads * config.headDim,
         heads * config.valueHeadDim,
         config.outputDim,
@@ -41,15 +38,15 @@ export function whyNotLayer(
     batch *
       keys *
       Math.max(
-        config.keyDim,
-        config.valueDim,
+        taps * config.keyDim,
+        taps * config.valueDim,
         config.kvHeads * Math.max(config.headDim, config.valueHeadDim),
       ),
-    config.embedDim * heads * config.headDim,
+    taps * config.embedDim * heads * config.headDim,
     heads * config.valueHeadDim * config.outputDim,
   );
   const matrix =
-    request.weightHeads !== undefined || request.scoreStage !== 0
+    request.weightHeads !== undefined || request.averageWeights || request.scoreStage !== 0
       ? batch * heads * queries * keys
       : 0;
   return (
@@ -76,6 +73,8 @@ export function innerAttention(config: LayerConfig, request: LayerForwardRequest
   ];
   return {
     ...settings,
+    // The mean needs those of all heads.
+    ...(request.averageWeights && { weightHeads: 'all' as const }),
     kvHeads,
     headDim,
     valueDim: valueHeadDim,
@@ -110,49 +109,102 @@ export class DeviceParameters {
   }
 }
 
+/** What a layer's call runs. */
+export interface LayerPipelines {
+  attention: AttentionPipelines;
+  linear: Pipeline;
+  pointwise: Pipeline;
+}
+
+export interface LayerSlices extends AttentionSlices {
+  averageWeights: Slice | undefined;
+}
+
+/** Where each batch's query 0 stands among the keys. */
+function queryOffsets({
+  batch,
+  queries,
+  keys,
+  kvLengths,
+  qLengths,
+  causalOffsets,
+}: LayerForwardRequest): Int32Array {
+  if (causalOffsets !== undefined) return causalOffsets;
+  return Int32Array.from(
+    { length: batch },
+    (_, b) => (kvLengths?.[b] ?? keys) - (qLengths?.[b] ?? queries),
+  );
+}
+
 export function addLayer(
   call: Call,
-  pipelines: AttentionPipelines,
-  linear: Pipeline,
+  pipelines: LayerPipelines,
   config: LayerConfig,
   request: LayerForwardRequest,
   [query, key, value]: readonly [Slice, Slice, Slice],
   parameters: readonly (Slice | undefined)[],
   plan: AttentionPlan,
   limits: DeviceLimits,
-): AttentionSlices {
+): LayerSlices {
   const { batch, queries, keys, qLengths } = request;
-  const { heads, kvHeads, headDim, valueHeadDim } = config;
-  const project = (x: Slice, rows: number, width: number, columns: number, kind: number): Slice =>
-    addLinear(
+  const { heads, kvHeads, headDim, valueHeadDim, convolution, rope } = config;
+  const pointwise = new Pointwise(call, pipelines.pointwise, limits);
+  const project = (x: Slice, rows: number, width: number, columns: number, kind: number): Slice => {
+    let input = x;
+    const taps = convolution?.kernelSize ?? 1;
+    if (convolution !== undefined) {
+      const left = convolution.causal ? taps - 1 : Math.floor((taps - 1) / 2);
+      input = pointwise.taps(x, { batch, rows, size: width }, taps, left);
+    }
+    return addLinear(
       call,
-      linear,
-      { rows: batch * rows, in: width, out: columns },
-      x,
+      pipelines.linear,
+      { rows: batch * rows, in: taps * width, out: columns },
+      input,
       parameters[kind] as Slice,
       parameters[kind + 1],
       limits,
     );
-  const q = project(query, queries, config.embedDim, heads * headDim, 0);
-  const k = project(key, keys, config.keyDim, kvHeads * headDim, 2);
+  };
+  let q = project(query, queries, config.embedDim, heads * headDim, 0);
+  let k = project(key, keys, config.keyDim, kvHeads * headDim, 2);
   const v = project(value, keys, config.valueDim, kvHeads * valueHeadDim, 4);
+  const qVectors = { batch, rows: queries, heads, size: headDim };
+  const kVectors = { batch, rows: keys, heads: kvHeads, size: headDim };
+  if (rope !== undefined) {
+    q = pointwise.rotate(q, qVectors, rope, queryOffsets(request));
+    k = pointwise.rotate(k, kVectors, rope, undefined);
+  }
+  if (config.score === 'cosine') {
+    q = pointwise.normalize(q, qVectors);
+    k = pointwise.normalize(k, kVectors);
+  }
   const attended = addAttention(
     call,
-    pipelines,
+    pipelines.attention,
     innerAttention(config, request),
     [q, k, v],
     plan,
     limits,
   );
+  let joined = attended.output;
+  let width = heads * valueHeadDim;
+  if (config.merge === 'sum') {
+    joined = pointwise.sum(joined, batch * queries, heads, valueHeadDim, 1);
+    width = valueHeadDim;
+  }
   const output = addLinear(
     call,
-    linear,
-    { rows: batch * queries, in: heads * valueHeadDim, out: config.outputDim },
-    attended.output,
+    pipelines.linear,
+    { rows: batch * queries, in: width, out: config.outputDim },
+    joined,
     parameters[6] as Slice,
     parameters[7],
     limits,
     qLengths === undefined ? undefined : { batchRows: queries, lengths: call.upload(qLengths) },
   );
-  return { ...attended, output };
+  const averageWeights = request.averageWeights
+    ? pointwise.sum(attended.weights as Slice, batch, heads, queries * keys, 1 / heads)
+    : undefined;
+  return { ...attended, output, averageWeights };
 }

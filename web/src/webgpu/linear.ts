@@ -2,6 +2,7 @@
 import type { Slice } from './buffers.js';
 import type { Call } from './call.js';
 import type { Pipeline } from './pipelines.js';
+import type { LinearRequest } from '../request.js';
 import { planLinear, type DeviceLimits } from './plan.js';
 
 export interface LinearSizes {
@@ -11,6 +12,15 @@ export interface LinearSizes {
 }
 
 const paramsBytes = 256;
+
+/** How many rows a kernel may see at once, at least 1. */
+export function linearPieceRows(
+  { in: width, out, rows }: Pick<LinearRequest, 'in' | 'out' | 'rows'>,
+  { bindingBytes }: DeviceLimits,
+): number {
+  const most = Math.floor(bindingBytes / 4 / Math.max(width, out, 1));
+  return Math.min(Math.max(most, 1), rows);
+}
 
 /** Rows of each batch whose first `lengths[batch]` (u32) are kept; the others become 0. */
 export interface KeptRows {

@@ -1,6 +1,7 @@
 // WebGPU: from sizes and a device's limits to tiles, passes and dispatches. Pure: the same sizes and limits, the same plan.
 import type { AttentionRequest } from '../request.js';
 import { chunkColumns } from './shaders/attention.js';
+import { halfThreads } from './shaders/half.js';
 import { linearTile } from './shaders/linear.js';
 import { tileKeys, tileRows, tiles, type Tile } from './shaders/tile.js';
 
@@ -155,6 +156,11 @@ export function planLinear(
 ): Dispatch[] {
   const workgroups = Math.ceil(rows / linearTile.rows) * Math.ceil(columns / linearTile.columns);
   return planDispatches(0, workgroups, linearTile.rows * linearTile.columns * depth, limits);
+}
+
+/** A conversion of that many vec4s to halves. */
+export function planHalf(vectors: number, limits: DeviceLimits): Dispatch[] {
+  return planDispatches(0, Math.ceil(vectors / halfThreads), halfThreads * 4, limits);
 }
 
 /** What keeps a call from the GPU. */

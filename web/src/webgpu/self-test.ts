@@ -1,6 +1,14 @@
 // WebGPU: before a GPU is trusted it computes what the core computes too, over combinations of options and sizes round the
 // tiles. Drivers and adapters that are wrong somewhere exist; they are found here and not by the user.
-import type { AttentionRequest, Response } from '../request.js';
+import type {
+  AttentionRequest,
+  LayerConfig,
+  LayerForwardRequest,
+  LinearRequest,
+  MergeRequest,
+  ParameterArrays,
+  Response,
+} from '../request.js';
 import { readAttention, type AttentionOptions } from '../validation/attention.js';
 import type { Host } from '../wasm/host.js';
 import type { Gpu } from './gpu.js';
@@ -122,28 +130,83 @@ export async function selfTest(gpu: Gpu, core: Host): Promise<string | undefined
     const fault = difference(got, wanted);
     if (fault !== undefined) return `the self-test '${name}' came out wrong: ${fault}`;
   }
-  const { rows, kernel } = linearCase;
-  const request = {
-    op: 'linear' as const,
-    rows,
-    in: 21,
-    out: 70,
-    x: floats(rows * 21, 13),
-    kernel,
-    bias: floats(70, 14),
-  };
-  const [got, wanted] = await Promise.all([
-    gpu.run(request, undefined, () => Promise.reject(new Error('no layer'))),
-    core.run(request),
-  ]);
-  const fault = difference(got, wanted);
-  return fault === undefined ? undefined : `the self-test 'linear' came out wrong: ${fault}`;
+  for (const request of [linearCase(), mergeCase()]) {
+    const [got, wanted] = await Promise.all([
+      gpu.run(request, undefined, () => Promise.reject(new Error('no layer'))),
+      core.run(request),
+    ]);
+    const fault = difference(got, wanted);
+    if (fault !== undefined) return `the self-test '${request.op}' came out wrong: ${fault}`;
+  }
+  return layerFault(gpu, core);
 }
 
-const linearCase = { rows: 35, kernel: floats(21 * 70, 15) };
+// Numbers of layers that callers have begin at 1.
+const ownLayer = -1;
+
+/** Everything that surrounds a layer's products, in one layer. */
+async function layerFault(gpu: Gpu, core: Host): Promise<string | undefined> {
+  const [batch, queries, keys, embedDim] = [2, 7, 19, 6];
+  const config: LayerConfig = {
+    ...{ embedDim, keyDim: embedDim, valueDim: embedDim, outputDim: 9 },
+    ...{ heads: 4, kvHeads: 2, headDim: 8, valueHeadDim: 5, bias: true },
+    ...{ merge: 'sum', score: 'cosine', seed: [1, 2] },
+    convolution: { kernelSize: 3, causal: false },
+    rope: { base: 100, dim: 6, interleaved: true },
+  };
+  const request: LayerForwardRequest = {
+    op: 'layerForward',
+    ...{ layer: ownLayer, outputDim: config.outputDim, averageWeights: true },
+    ...{ batch, heads: config.heads, queries, keys, softcap: 0, causal: true },
+    ...{ window: [-1, -1], scoreStage: 0, logSumExp: true },
+    query: floats(batch * queries * embedDim, 19),
+    key: floats(batch * keys * embedDim, 20),
+    value: floats(batch * keys * embedDim, 21),
+  };
+  await core.run({ op: 'createLayer', layer: ownLayer, config });
+  gpu.addLayer(ownLayer, config);
+  try {
+    const parameters = async (layer: number): Promise<ParameterArrays> =>
+      (await core.run({ op: 'getParameters', layer })).parameters as ParameterArrays;
+    const [got, wanted] = await Promise.all([
+      gpu.run(request, undefined, parameters),
+      core.run(request),
+    ]);
+    const fault = difference(got, wanted);
+    return fault === undefined ? undefined : `the self-test 'layer' came out wrong: ${fault}`;
+  } finally {
+    gpu.removeLayer(ownLayer);
+    await core.run({ op: 'destroyLayer', layer: ownLayer });
+  }
+}
+
+function linearCase(): LinearRequest {
+  const [rows, width, out] = [35, 21, 70];
+  return {
+    op: 'linear',
+    ...{ rows, in: width, out },
+    x: floats(rows * width, 13),
+    kernel: floats(width * out, 15),
+    bias: floats(out, 14),
+  };
+}
+
+/** Rows that some parts, or all, saw no key of. */
+function mergeCase(): MergeRequest {
+  const [heads, rows, size] = [3, 5, 67];
+  const sums = (seed: number): Float32Array =>
+    floats(heads * rows, seed).map((x, i) => (i === 7 || (i + seed) % 4 === 0 ? -Infinity : x));
+  return {
+    op: 'mergeAttention',
+    ...{ parts: 3, batch: 1, heads, rows, size },
+    outputs: [16, 17, 18].map((seed) => floats(heads * rows * size, seed)),
+    logSumExps: [16, 17, 18].map(sums),
+    strides: [heads * rows * size, size, heads * size],
+  };
+}
 
 function difference(got: Response, wanted: Response): string | undefined {
-  for (const name of ['output', 'weights', 'scores', 'logSumExp'] as const) {
+  for (const name of ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const) {
     const [a, b] = [got[name], wanted[name]];
     if (a?.length !== b?.length) return `${name} has ${a?.length} elements, not ${b?.length}`;
     for (let i = 0; i < (b?.length ?? 0); i++) {

@@ -1,12 +1,14 @@
 // WebGPU: from nothing to a GPU that is trusted and measured, or to the reason why there is none. The only way in: the engine
 // loads this module when it may use a GPU, and else nothing in this folder.
-import type { CostModel } from '../cost-model.js';
-import type { StartedGpu } from '../router.js';
+import { costFields, type CostModel } from '../cost-model.js';
+import type { GpuReasonCode } from '../gpu-info.js';
+import type { NoGpu, StartedGpu, Traffic } from '../gpu-life.js';
 import { messageOf } from '../wasm/files.js';
+import type { GpuPrecision } from '../validation/engine-options.js';
 import type { Host } from '../wasm/host.js';
 import { NoDevice } from './device.js';
 import { Gpu } from './gpu.js';
-import { measureCosts } from './measure.js';
+import { knownCosts } from './cost-store.js';
 import { selfTest } from './self-test.js';
 
 export interface GpuOptions {
@@ -15,40 +17,51 @@ export interface GpuOptions {
   device: GPUDevice | undefined;
   /** Given instead of measured, in whole or in part. */
   cost: Partial<CostModel> | undefined;
+  precision: GpuPrecision;
 }
 
-/** Never rejects. */
+/** Never rejects. After `ended` whatever was made is destroyed. */
 export async function startGpu(
-  { demanded, device, cost }: GpuOptions,
+  { demanded, device, cost, precision }: GpuOptions,
   core: Host,
-): Promise<StartedGpu | { reason: string }> {
+  ended: AbortSignal,
+  traffic: Traffic,
+): Promise<StartedGpu | NoGpu> {
   let gpu: Gpu;
   try {
-    gpu = await Gpu.start(device);
+    gpu = await Gpu.start(device, precision);
   } catch (error) {
-    return {
-      reason: error instanceof NoDevice ? error.message : `WebGPU failed: ${messageOf(error)}`,
-    };
+    return error instanceof NoDevice
+      ? { code: error.code, reason: error.message }
+      : { code: 'no-device', reason: `WebGPU failed: ${messageOf(error)}` };
   }
-  const refuse = (reason: string): { reason: string } => {
+  const refuse = (code: GpuReasonCode, reason: string): NoGpu => {
     gpu.dispose();
-    return { reason };
+    return { code, reason };
   };
+  // Whatever of the below is under way then fails.
+  const end = (): void => gpu.dispose();
+  if (ended.aborted) end();
+  ended.addEventListener('abort', end, { once: true });
   const { description, software } = gpu.opened;
-  if (software && !demanded && cost === undefined) {
-    return refuse(
-      `the adapter (${description}) is software: a CPU that pretends to be a GPU is slower than the CPU itself`,
-    );
-  }
   try {
+    if (software && !demanded && cost === undefined) {
+      return refuse(
+        'software',
+        `the adapter (${description}) is software: a CPU that pretends to be a GPU is slower than the CPU itself`,
+      );
+    }
     await gpu.warmUp();
     const fault = await selfTest(gpu, core);
-    if (fault !== undefined) return refuse(`the GPU (${description}) computes wrongly: ${fault}`);
+    if (fault !== undefined)
+      return refuse('wrong', `the GPU (${description}) computes wrongly: ${fault}`);
     if (demanded) return { gpu, cost: null };
-    const isWhole = cost !== undefined && Object.keys(cost).length === 6;
-    const measured = isWhole ? undefined : await measureCosts(gpu, core);
+    const isWhole = cost !== undefined && costFields.every((name) => cost[name] !== undefined);
+    const measured = isWhole ? undefined : await knownCosts(gpu, core, traffic);
     return { gpu, cost: { ...measured, ...cost } as CostModel };
   } catch (error) {
-    return refuse(`the GPU (${description}) failed its self-test: ${messageOf(error)}`);
+    return refuse('failed', `the GPU (${description}) failed its self-test: ${messageOf(error)}`);
+  } finally {
+    ended.removeEventListener('abort', end);
   }
 }

@@ -265,6 +265,29 @@ export const en = {
       wasm: 'WebAssembly',
       webgpu: 'the GPU',
     } as Record<string, string>,
+    /** Why no GPU is used, and why a call ran where it did, by the package's codes; what is not here is told in its words. */
+    reasons: {
+      starting: 'The GPU is being started, tested and measured; until then the CPU computes.',
+      'not-asked': 'It was not asked for.',
+      'no-webgpu': 'This browser has no WebGPU.',
+      'insecure-page': 'WebGPU needs a secure page: https, or localhost.',
+      'no-adapter':
+        'No WebGPU adapter answered: this machine has no GPU, or its browser allows none.',
+      'no-device': 'The GPU is there, but gives no WebGPU device.',
+      'not-loaded': 'The code for the GPU could not be loaded.',
+      software:
+        'The adapter is a CPU that pretends to be a GPU, which is slower than the CPU itself.',
+      wrong: 'The GPU failed the self-test: it computes wrongly.',
+      failed: 'A call failed on the GPU.',
+      lost: 'The GPU was lost.',
+      asked: 'You chose it.',
+      'input-on-gpu': 'An input lies on the GPU.',
+      'cache-on-gpu': 'The cache lies on the GPU.',
+      'not-on-gpu': 'The GPU has nothing to do here, or cannot.',
+      synchronous: 'Synchronous calls run on the CPU.',
+    } as Record<string, string>,
+    estimate: (gpu: string, cpu: string) =>
+      `Estimated: ${gpu} ms on the GPU, ${cpu} ms on the CPU.`,
     cannotChoose: (reason: string) => `Not possible here: ${reason}`,
     timesTitle: 'Time of each step',
     timesNote:

@@ -1,9 +1,11 @@
 // Demo, section: engine.info, engine.memory(), the time of each step, and a heavy run beside which the page stays alive.
+import type { EngineInfo, LastCall } from 'headwise';
 import { freshId, h } from '../dom.ts';
 import { language, say, t } from '../i18n/index.ts';
 import {
   BACKENDS,
   engineState,
+  reasonWords,
   switchBackend,
   walkTimings,
   withEngine,
@@ -16,6 +18,17 @@ import { stressArticle } from './stress.ts';
 
 function bytesText(bytes: number): string {
   return `${(bytes / 1048576).toLocaleString(language.get(), { maximumFractionDigits: 1 })} MB`;
+}
+
+/** Why that side, unless it is why there is no GPU, which stands above. */
+function callReason(
+  { reason, reasonCode, estimate }: LastCall,
+  { gpuReasonCode }: EngineInfo,
+): string {
+  if (reasonCode === gpuReasonCode) return '';
+  if (!estimate) return reasonWords(reasonCode, reason);
+  const digits = (ms: number) => ms.toLocaleString(language.get(), { maximumSignificantDigits: 2 });
+  return t().engine.estimate(digits(estimate.gpuMs), digits(estimate.cpuMs));
 }
 
 type Memory = { heapBytes: number; inUseBytes: number; peakBytes: number; gpuBytes: number };
@@ -43,14 +56,12 @@ function facts(): HTMLElement {
       ...entry(s.threads, String(info.threads), info.threadsReason),
       ...entry(s.isolated, self.crossOriginIsolated ? s.yes : s.no),
       ...entry(s.cores, String(navigator.hardwareConcurrency)),
-      ...entry(s.gpu, info.gpu ? info.gpu.description : s.none, info.gpuReason),
-      ...(lastCall
-        ? entry(
-            s.lastCall,
-            lastCall.side,
-            lastCall.reason === info.gpuReason ? '' : lastCall.reason,
-          )
-        : []),
+      ...entry(
+        s.gpu,
+        info.gpu ? info.gpu.description : s.none,
+        info.gpuReason && reasonWords(info.gpuReasonCode, info.gpuReason),
+      ),
+      ...(lastCall ? entry(s.lastCall, lastCall.side, callReason(lastCall, info)) : []),
       ...(now
         ? [
             ...entry(s.heap, bytesText(now.heapBytes)),
@@ -69,7 +80,11 @@ function facts(): HTMLElement {
   engineState.watch(render);
   memory.watch(render);
   language.watch(render);
-  withEngine(measure);
+  withEngine((engine) => {
+    // Nobody waits for the GPU, and then it is there.
+    void engine.gpuReady().then(render);
+    return measure();
+  });
   walkTimings.watch(() => void measure());
   return list;
 }

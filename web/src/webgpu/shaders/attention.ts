@@ -6,6 +6,7 @@
 import { paramsText } from './params.js';
 import { dropoutText, finishText, scoreText } from './score.js';
 import {
+  arrayType,
   constantsText,
   loaderText,
   productStage,
@@ -15,8 +16,10 @@ import {
   tileKeys,
   tileRows,
   tileThreads,
+  type Elements,
   type Tile,
 } from './tile.js';
+import { unitText } from './unit.js';
 
 /** Value columns of a workgroup: 64 or 128. */
 export const chunkColumns = (vectors: 1 | 2): number => threadsX * 4 * vectors;
@@ -24,27 +27,47 @@ export const chunkColumns = (vectors: 1 | 2): number => threadsX * 4 * vectors;
 /** Row stride of the tile of weights, in vec4s: one more than the keys need, so that rows begin in different banks. */
 const weightStride = tileKeys / 4 + 1;
 
-export function attentionText(tile: Tile, vectors: 1 | 2): string {
+/** How the kernel is written; what it computes is the same. */
+export interface Writing {
+  /** Of q, k and v; but for 'scalar', D, Dv and all strides are multiples of 4. */
+  elements: Elements;
+  /** Rows are reduced by exchange within a subgroup, which must be of at least `lanesOf(tile)` threads, in order. */
+  subgroups: boolean;
+}
+
+/** Threads that share a row's softmax. */
+export const lanesOf = (tile: Tile): number => tileThreads(tile) / tileRows(tile);
+
+export function attentionText(
+  tile: Tile,
+  vectors: 1 | 2,
+  { elements, subgroups }: Writing = { elements: 'scalar', subgroups: false },
+): string {
   const { threadsY, threadRows } = tile;
   const rows = range(threadRows);
   const columns = range(vectors);
   const valueKeys = 16 / vectors; // keys of values in workgroup memory at a time
   const keyVectors = threadsX * vectors; // vec4s of one key's value chunk
   const stageSize = Math.max(productStage(tile), valueKeys * keyVectors);
-  const lanes = tileThreads(tile) / tileRows(tile); // threads a row, in the softmax
-  const laneVectors = tileKeys / 4 / lanes;
+  const lanes = lanesOf(tile);
+  const ownVectors = tileKeys / 4 / lanes; // vec4s of scores that a thread has in the softmax
   const each = (make: (r: number, c: number) => string): string =>
     rows.flatMap((r) => columns.map((c) => make(r, c))).join('\n          ');
   const values = (key: string): string =>
     columns
       .map((c) => `let v${c} = stage[(g * 4u + ${key}) * ${keyVectors}u + ${c * threadsX}u + tx];`)
       .join(' ');
+  const exchange = (operation: (a: string, b: string) => string, name: string): string =>
+    Array.from({ length: Math.log2(lanes) }, (_, i) => 1 << i)
+      .map((mask) => `${name} = ${operation(name, `subgroupShuffleXor(${name}, ${mask}u)`)};`)
+      .join(' ');
   return /* wgsl */ `
+${subgroups ? 'enable subgroups;' : ''}
 ${paramsText()}
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> q: array<f32>;
-@group(0) @binding(2) var<storage, read> k: array<f32>;
-@group(0) @binding(3) var<storage, read> v: array<f32>;
+@group(0) @binding(1) var<storage, read> q: ${arrayType[elements]};
+@group(0) @binding(2) var<storage, read> k: ${arrayType[elements]};
+@group(0) @binding(3) var<storage, read> v: ${arrayType[elements]};
 @group(0) @binding(4) var<storage, read> bias: array<u32>;
 @group(0) @binding(5) var<storage, read> extras: array<u32>;
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
@@ -55,9 +78,9 @@ const STRIDE = ${weightStride}u;
 ${scoreText}
 ${dropoutText}
 ${finishText}
-${loaderText('q', 'params.head_dim')}
-${loaderText('k', 'params.head_dim')}
-${loaderText('v', 'params.value_dim')}
+${loaderText('q', 'params.head_dim', elements)}
+${loaderText('k', 'params.head_dim', elements)}
+${loaderText('v', 'params.value_dim', elements)}
 var<workgroup> weights: array<vec4f, ${tileRows(tile) * weightStride}>;
 var<workgroup> stage: array<vec4f, ${stageSize}>;
 var<workgroup> shared_floats: array<f32, ${tileThreads(tile)}>;
@@ -65,21 +88,7 @@ var<workgroup> row_factors: array<f32, ${tileRows(tile)}>;
 // Not 0 once a value that is NaN or infinite was seen: from then on hidden keys are never multiplied.
 var<workgroup> unsafe_values: atomic<u32>;
 
-var<private> first_row: u32;
-var<private> batch_head: vec2u;
-
-fn row_exists(row: u32) -> bool { return first_row + row < params.group_rows; }
-fn head_of(row: u32) -> u32 {
-  return batch_head.y * (params.heads / params.kv_heads) + (first_row + row) / params.queries;
-}
-fn query_of(row: u32) -> u32 { return (first_row + row) % params.queries; }
-fn row_base(row: u32) -> u32 {
-  return batch_head.x * params.q_batch + head_of(row) * params.q_head + query_of(row) * params.q_row;
-}
-fn is_unsafe(x: vec4f) -> bool {
-  return any((bitcast<vec4u>(x) & vec4u(0x7f800000u)) == vec4u(0x7f800000u));
-}
-
+${unitText}
 @compute @workgroup_size(${threadsX}, ${threadsY})
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t: u32) {
   let work = params.first + group.x + group.y * params.grid_x;
@@ -101,21 +110,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
 
   if (t == 0u) { atomicStore(&unsafe_values, 0u); }
 
-  // The keys that any of the tile's rows sees. Rows of several heads: any query.
-  let last_row = min(row0 + TILE_ROWS, params.group_rows) - 1u;
-  var first_query = i32(row0 % params.queries);
-  var last_query = i32(last_row % params.queries);
-  if (row0 / params.queries != last_row / params.queries) {
-    first_query = 0;
-    last_query = i32(params.queries) - 1;
-  }
-  last_query = min(last_query, query_length(b) - 1);
-  var begin = 0u;
-  var end = 0u;
-  if (first_query <= last_query) {
-    begin = max(first_key(b, first_query), split * params.split_keys);
-    end = min(end_key(b, last_query), (split + 1u) * params.split_keys);
-  }
+  let range = keys_of_rows(b, row0, split);
+  let begin = range.x;
+  let end = range.y;
 
   // The row whose softmax this thread helps with.
   let own = t / LANES;
@@ -131,31 +128,30 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
     ${rows.map((r) => `weights[(ty * ${threadRows}u + ${r}u) * STRIDE + tx] = s${r};`).join('\n    ')}
     workgroupBarrier();
 
-    var highest = top;
-    var seen = 0u;
-    for (var n = 0u; n < ${laneVectors}u; n++) {
+    var most = vec4f(top);
+    var seen = 0u; // a bit for each of this thread's scores
+    for (var n = 0u; n < ${ownVectors}u; n++) {
       let at = own * STRIDE + n * LANES + lane;
-      let raw = weights[at];
-      var scored = vec4f();
-      for (var c = 0u; c < 4u; c++) {
-        let j = k0 + (n * LANES + lane) * 4u + c;
-        if (is_visible(row, j)) {
-          let score = biased(softcapped(raw[c] * params.scale), row, j);
-          scored[c] = score;
-          highest = max(highest, score);
-          seen |= 1u << (n * 4u + c);
-        }
-      }
-      weights[at] = scored;
+      let j = k0 + (n * LANES + lane) * 4u;
+      let here = visible_keys(row, j);
+      let scores = biased(softcapped(weights[at] * params.scale), row, j);
+      most = max(most, select(vec4f(LOWEST), scores, here));
+      seen |= dot(select(vec4u(), vec4u(1u, 2u, 4u, 8u), here), vec4u(1u)) << (n * 4u);
+      weights[at] = scores;
     }
-    shared_floats[t] = highest;
+    var highest = max(max(most.x, most.y), max(most.z, most.w));
+    ${
+      subgroups
+        ? exchange((a, b) => `max(${a}, ${b})`, 'highest')
+        : `shared_floats[t] = highest;
     workgroupBarrier();
-    for (var n = 0u; n < LANES; n++) { highest = max(highest, shared_floats[own * LANES + n]); }
+    for (var n = 0u; n < LANES; n++) { highest = max(highest, shared_floats[own * LANES + n]); }`
+    }
     let shrink = exp(top - highest);
     if (lane == 0u) { row_factors[own] = shrink; }
     top = highest;
     sum *= shrink;
-    for (var n = 0u; n < ${laneVectors}u; n++) {
+    for (var n = 0u; n < ${ownVectors}u; n++) {
       let at = own * STRIDE + n * LANES + lane;
       let here = (vec4u(seen >> (n * 4u)) & vec4u(1u, 2u, 4u, 8u)) != vec4u();
       var weight = select(vec4f(), exp(weights[at] - vec4f(top)), here);
@@ -179,7 +175,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
         let j = k0 + v0 + e / ${keyVectors}u;
         var value = vec4f();
         if (j < params.keys) { value = v_at(v_base + j * params.v_row, column0 + (e % ${keyVectors}u) * 4u); }
-        if (is_unsafe(value)) { atomicOr(&unsafe_values, 1u); }
+        if (any(is_unsafe(value))) { atomicOr(&unsafe_values, 1u); }
         stage[e] = value;
       }
       workgroupBarrier();
@@ -203,11 +199,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
     }
   }
 
-  shared_floats[t] = sum;
-  workgroupBarrier();
+  ${
+    subgroups
+      ? `${exchange((a, b) => `${a} + ${b}`, 'sum')} workgroupBarrier();`
+      : 'shared_floats[t] = sum; workgroupBarrier();'
+  }
   if (lane == 0u) {
-    var total = 0.0;
-    for (var n = 0u; n < LANES; n++) { total += shared_floats[own * LANES + n]; }
+    var total = ${subgroups ? 'sum' : '0.0'};
+    ${subgroups ? '' : 'for (var n = 0u; n < LANES; n++) { total += shared_floats[own * LANES + n]; }'}
     if (params.splits > 1u) {
       row_factors[own] = 1.0;
       if (chunk == 0u) {

@@ -40,15 +40,17 @@ var<private> head_base: u32;
 fn row_exists(row: u32) -> bool { return first_row + row < params.queries; }
 fn row_base(row: u32) -> u32 { return head_base + (first_row + row) * params.q_row; }
 
-fn element(raw: f32, row: Row, j: u32, at: u32) -> u32 {
+// For keys j … j + 3.
+fn elements(raw: vec4f, row: Row, j: u32, at: u32) -> vec4u {
   let scaled = raw * params.scale;
-  if (params.stage == 1u) { return bitcast<u32>(scaled); }
+  if (params.stage == 1u) { return bitcast<vec4u>(scaled); }
   let capped = softcapped(scaled);
-  if (params.stage == 2u) { return bitcast<u32>(capped); }
-  if (!is_visible(row, j)) { return select(0u, MINUS_INFINITY, params.stage == 3u); }
-  let score = biased(capped, row, j);
-  if (params.stage == 3u) { return bitcast<u32>(score); }
-  return bitcast<u32>(exp(score - stats[at]) * stats[at + params.batch * params.heads * params.queries]);
+  if (params.stage == 2u) { return bitcast<vec4u>(capped); }
+  let seen = visible_keys(row, j);
+  let scores = biased(capped, row, j);
+  if (params.stage == 3u) { return select(vec4u(MINUS_INFINITY), bitcast<vec4u>(scores), seen); }
+  let factor = stats[at + params.batch * params.heads * params.queries];
+  return select(vec4u(), bitcast<vec4u>(exp(scores - vec4f(stats[at])) * factor), seen);
 }
 
 @compute @workgroup_size(${threadsX}, ${tile.threadsY})
@@ -74,9 +76,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
     let i = first_row + ty * ${tile.threadRows}u + ${r}u;
     let row = row_of(b, h, i, true);
     let at = (b * params.heads + h) * params.queries + i;
+    let j = k0 + tx * 4u;
+    let made = elements(s${r}, row, j, at);
     for (var c = 0u; c < 4u; c++) {
-      let j = k0 + tx * 4u + c;
-      if (j < params.keys) { out[(pair * params.queries + i) * params.keys + j] = element(s${r}[c], row, j, at); }
+      if (j + c < params.keys) { out[(pair * params.queries + i) * params.keys + j + c] = made[c]; }
     }
   }`,
     )

@@ -12,6 +12,7 @@ const MINUS_INFINITY = 0xff800000u;
 /** Needs `params`, `extras` (array<u32>) and `bias` (array<u32>). */
 export const scoreText = /* wgsl */ `
 ${numbersText}
+const HIDING = HAS_MASK | HAS_PADDING | HAS_BIAS;
 
 struct Row {
   batch: u32,
@@ -58,8 +59,8 @@ fn bias_at(row: Row, j: u32) -> u32 {
               + j * params.bias_column];
 }
 
-fn is_visible(row: Row, j: u32) -> bool {
-  if (j < row.begin || j >= row.end) { return false; }
+// Of a key between the row's first and last: whether no mask hides it.
+fn is_kept(row: Row, j: u32) -> bool {
   if ((params.flags & HAS_MASK) != 0u
       && !is_set(params.mask_at, row.batch * params.mask_batch + row.head * params.mask_head
                  + row.query * params.mask_row + j * params.mask_column)) { return false; }
@@ -68,29 +69,48 @@ fn is_visible(row: Row, j: u32) -> bool {
   return true;
 }
 
-// Own arithmetic: drivers' tanh gives NaN for large arguments or few digits near 0. The series below 0.3 errs by 3e-8.
-fn soft_tanh(x: f32) -> f32 {
-  let a = abs(x);
-  if (a < 0.3) {
-    let s = x * x;
-    return x * (1.0 + s * (-0.33333333 + s * (0.13333333 + s * (-0.053968254 + s * 0.021869488))));
+// Which of the keys j … j + 3 the row sees, masks apart.
+fn keys_in_range(row: Row, j: u32) -> vec4<bool> {
+  let keys = vec4u(j) + vec4u(0u, 1u, 2u, 3u);
+  return (keys >= vec4u(row.begin)) & (keys < vec4u(row.end));
+}
+
+// The same, with masks.
+fn visible_keys(row: Row, j: u32) -> vec4<bool> {
+  var seen = keys_in_range(row, j);
+  if ((params.flags & HIDING) != 0u) {
+    if (seen.x) { seen.x = is_kept(row, j); }
+    if (seen.y) { seen.y = is_kept(row, j + 1u); }
+    if (seen.z) { seen.z = is_kept(row, j + 2u); }
+    if (seen.w) { seen.w = is_kept(row, j + 3u); }
   }
-  // NaN fails both comparisons and goes through.
-  if (a > 10.0) { return sign(x); }
-  return sign(x) * (1.0 - 2.0 / (exp(2.0 * a) + 1.0));
+  return seen;
 }
 
-fn softcapped(score: f32) -> f32 {
-  if (params.softcap > 0.0) { return params.softcap * soft_tanh(score / params.softcap); }
-  return score;
+// Own arithmetic: drivers' tanh gives NaN for large arguments or few digits near 0. The series below 0.3 errs by 3e-8.
+fn soft_tanh(x: vec4f) -> vec4f {
+  let a = abs(x);
+  let s = x * x;
+  let series = x * (1.0 + s * (-0.33333333 + s * (0.13333333 + s * (-0.053968254 + s * 0.021869488))));
+  // NaN fails every comparison and goes through. At 10 the result is 1 but for 4e-9.
+  let limited = select(a, vec4f(10.0), a > vec4f(10.0));
+  return select(sign(x) * (1.0 - 2.0 / (exp(2.0 * limited) + 1.0)), series, a < vec4f(0.3));
 }
 
-// Bias and ALiBi, for a visible key.
-fn biased(score: f32, row: Row, j: u32) -> f32 {
-  var result = score;
-  if ((params.flags & HAS_BIAS) != 0u) { result += bitcast<f32>(bias_at(row, j)); }
+fn softcapped(scores: vec4f) -> vec4f {
+  if (params.softcap > 0.0) { return params.softcap * soft_tanh(scores / params.softcap); }
+  return scores;
+}
+
+// Bias and ALiBi, for keys j … j + 3; what comes out for one that the row does not see means nothing.
+fn biased(scores: vec4f, row: Row, j: u32) -> vec4f {
+  var result = scores;
+  if ((params.flags & HAS_BIAS) != 0u) {
+    result += bitcast<vec4f>(vec4u(bias_at(row, j), bias_at(row, j + 1u), bias_at(row, j + 2u), bias_at(row, j + 3u)));
+  }
   if ((params.flags & HAS_SLOPES) != 0u) {
-    result -= bitcast<f32>(extras[params.slopes_at + row.head]) * abs(f32(row.position - i32(j)));
+    let distance = abs(vec4f(vec4i(row.position - i32(j)) - vec4i(0, 1, 2, 3)));
+    result -= bitcast<f32>(extras[params.slopes_at + row.head]) * distance;
   }
   return result;
 }

@@ -31,8 +31,33 @@ export function range(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
 }
 
-/** `name_at(base, d)`: elements d … d + 3 of a row of `size` floats that begins at `base`, zeros past its end. */
-export function loaderText(name: string, size: string): string {
+/** How an array lies on the device: floats one by one, or four at a time, or four halves in two words. */
+export type Elements = 'scalar' | 'vec4' | 'half';
+
+export const arrayType: Readonly<Record<Elements, string>> = {
+  scalar: 'array<f32>',
+  vec4: 'array<vec4f>',
+  half: 'array<vec2u>',
+};
+
+/**
+ * `name_at(base, d)`: elements d … d + 3 of a row of `size` floats that begins at `base`, zeros past its end. But for 'scalar'
+ * also `name_vector(at)`: elements 4 · at … 4 · at + 3; there `base`, `d` and `size` are multiples of 4.
+ */
+export function loaderText(name: string, size: string, elements: Elements = 'scalar'): string {
+  if (elements !== 'scalar') {
+    const load =
+      elements === 'vec4'
+        ? `return ${name}[at];`
+        : `let words = ${name}[at]; return vec4f(unpack2x16float(words.x), unpack2x16float(words.y));`;
+    return /* wgsl */ `
+fn ${name}_vector(at: u32) -> vec4f { ${load} }
+fn ${name}_at(base: u32, d: u32) -> vec4f {
+  if (d < ${size}) { return ${name}_vector((base + d) / 4u); }
+  return vec4f();
+}
+`;
+  }
   return /* wgsl */ `
 fn ${name}_at(base: u32, d: u32) -> vec4f {
   if (d + 3u < ${size}) {

@@ -1,0 +1,170 @@
+// WebGPU: calls whose arrays are larger than a kernel may see: one piece after the other, so that no more than one lies on the
+// device, and the results joined here.
+import { residentOf } from '../resident.js';
+import type {
+  AttentionRequest,
+  LayerConfig,
+  LayerForwardRequest,
+  LinearRequest,
+  Response,
+} from '../request.js';
+import { whyNotLayer } from './layer.js';
+import { linearPieceRows } from './linear.js';
+import { Assembly, batchesOf, pieceRequest } from './pieces.js';
+import { whyTooLarge, type DeviceLimits, type Obstacle } from './plan.js';
+import { count, dropoutReason, splitAttention, type Piece } from './split.js';
+
+/** What can go in pieces; a layer's call with the layer's configuration. */
+export type LargeRequest = AttentionRequest | LinearRequest | LayerForwardRequest;
+
+type Run = (piece: LargeRequest) => Promise<Response>;
+
+const onHost = (array: Float32Array): Promise<Float32Array> | Float32Array =>
+  residentOf(array)?.download() ?? array;
+
+/** Whether a call that the GPU can do has to go in pieces. `config`: a layer's. */
+export function isLarge(
+  request: LargeRequest,
+  config: LayerConfig | undefined,
+  limits: DeviceLimits,
+): boolean {
+  switch (request.op) {
+    case 'linear':
+      return linearPieceRows(request, limits) < request.rows;
+    case 'layerForward':
+      return layerPieceBatches(request, config as LayerConfig, limits) < request.batch;
+    case 'attention': {
+      const pieces = splitAttention(request, limits.bindingBytes);
+      return !Array.isArray(pieces) || pieces.length > 1;
+    }
+  }
+}
+
+/** `run` computes a piece. The results are on this side. */
+export function runInPieces(
+  request: LargeRequest,
+  config: LayerConfig | undefined,
+  limits: DeviceLimits,
+  run: Run,
+): Promise<Response> {
+  switch (request.op) {
+    case 'linear':
+      return linearInPieces(request, limits, run);
+    case 'layerForward':
+      return layerInPieces(request, config as LayerConfig, limits, run);
+    case 'attention':
+      return attentionInPieces(request, limits, run);
+  }
+}
+
+/** What keeps a layer's call from the GPU, in whatever pieces. */
+export function whyNotLargeLayer(
+  config: LayerConfig,
+  request: LayerForwardRequest,
+  limits: DeviceLimits,
+): Obstacle | undefined {
+  const batches = layerPieceBatches(request, config, limits);
+  if (batches < request.batch && request.dropout !== undefined) return { reason: dropoutReason };
+  return (
+    whyNotLayer(config, { ...request, batch: batches }, limits) ??
+    (request.resident === true
+      ? whyTooLarge(
+          'the resident output',
+          request.batch * request.queries * request.outputDim * 4,
+          limits,
+        )
+      : undefined)
+  );
+}
+
+// How many batches go at once, at least 1. What is broadcast over the batch does not get smaller, which whyNotLayer sees.
+function layerPieceBatches(
+  request: LayerForwardRequest,
+  config: LayerConfig,
+  limits: DeviceLimits,
+): number {
+  let batches = request.batch;
+  const isTooLarge = (batch: number): boolean =>
+    whyNotLayer(config, { ...request, batch }, limits)?.bytes !== undefined;
+  while (batches > 1 && isTooLarge(batches)) batches = Math.ceil(batches / 2);
+  return batches;
+}
+
+async function layerInPieces(
+  request: LayerForwardRequest,
+  config: LayerConfig,
+  limits: DeviceLimits,
+  run: Run,
+): Promise<Response> {
+  const { batch, queries, keys } = request;
+  const most = layerPieceBatches(request, config, limits);
+  const [query, key, value] = (await Promise.all(
+    [request.query, request.key, request.value].map(onHost),
+  )) as [Float32Array, Float32Array, Float32Array];
+  const parts: Response[] = [];
+  for (let first = 0; first < batch; first += most) {
+    const range = { first, end: Math.min(first + most, batch) };
+    const rows = (x: Float32Array, perBatch: number): Float32Array =>
+      x.subarray(range.first * perBatch, range.end * perBatch);
+    parts.push(
+      await run({
+        ...batchesOf(request, range),
+        query: rows(query, queries * config.embedDim),
+        key: rows(key, keys * config.keyDim),
+        value: rows(value, keys * config.valueDim),
+        resident: false,
+      }),
+    );
+  }
+  // Every result begins with the batch's axis.
+  const response: Response = {};
+  for (const name of results) {
+    const arrays = parts.map((part) => part[name]);
+    if (arrays[0] !== undefined) response[name] = joined(arrays as Float32Array[]);
+  }
+  return response;
+}
+
+const results = ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const;
+
+function joined(arrays: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(arrays.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const array of arrays) {
+    all.set(array, at);
+    at += array.length;
+  }
+  return all;
+}
+
+async function attentionInPieces(
+  request: AttentionRequest,
+  limits: DeviceLimits,
+  run: Run,
+): Promise<Response> {
+  const [q, k, v] = await Promise.all([request.q, request.k, request.v].map(onHost));
+  const local = { ...request, q, k, v } as AttentionRequest;
+  const pieces = splitAttention(local, limits.bindingBytes) as Piece[];
+  const several = pieces.some(({ keys }) => count(keys) < local.keys);
+  const assembly = new Assembly(local, several);
+  for (const piece of pieces) assembly.add(piece, await run(pieceRequest(local, piece, several)));
+  return assembly.response;
+}
+
+async function linearInPieces(
+  request: LinearRequest,
+  limits: DeviceLimits,
+  run: Run,
+): Promise<Response> {
+  const { rows, out } = request;
+  const most = linearPieceRows(request, limits);
+  const x = await onHost(request.x);
+  const output = new Float32Array(rows * out);
+  for (let first = 0; first < rows; first += most) {
+    const end = Math.min(first + most, rows);
+    const own = x.subarray(first * request.in, end * request.in);
+    const made = await run({ ...request, rows: end - first, x: own });
+    output.set(made.output as Float32Array, first * out);
+  }
+  return { output };
+}
