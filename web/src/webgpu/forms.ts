@@ -57,6 +57,8 @@ type Request = Sizes &
 /** Whether a call's rows can be read four elements at a time. */
 export function fitsVectors(request: Request): boolean {
   const { headDim, valueDim, qStrides, kStrides, vStrides, outStrides } = request;
+  // With D = 0 there is nothing that could be bound.
+  if (headDim === 0) return false;
   return [headDim, valueDim, ...qStrides, ...kStrides, ...vStrides, ...outStrides].every(
     (size) => size % 4 === 0,
   );
