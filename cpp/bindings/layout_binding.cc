@@ -307,18 +307,45 @@ val TransformerConfigTable() {
   return table.Finish();
 }
 
+val TransformerBatchTable() {
+  Table table(sizeof(TransformerBatch));
+  HEADWISE_FIELD(table, TransformerBatch, batch);
+  HEADWISE_FIELD(table, TransformerBatch, source_length);
+  HEADWISE_FIELD(table, TransformerBatch, target_length);
+  HEADWISE_FIELD(table, TransformerBatch, source);
+  HEADWISE_FIELD(table, TransformerBatch, source_vectors);
+  HEADWISE_FIELD(table, TransformerBatch, source_mask);
+  HEADWISE_FIELD(table, TransformerBatch, target);
+  HEADWISE_FIELD(table, TransformerBatch, labels);
+  HEADWISE_FIELD(table, TransformerBatch, ignored_label);
+  HEADWISE_FIELD(table, TransformerBatch, target_mask);
+  HEADWISE_FIELD(table, TransformerBatch, memory_mask);
+  HEADWISE_FIELD(table, TransformerBatch, target_open);
+  HEADWISE_FIELD(table, TransformerBatch, source_scope.mask);
+  HEADWISE_STRIDES(table, TransformerBatch, source_scope.mask_strides);
+  HEADWISE_FIELD(table, TransformerBatch, source_scope.mask_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, source_scope.bias);
+  HEADWISE_STRIDES(table, TransformerBatch, source_scope.bias_strides);
+  HEADWISE_FIELD(table, TransformerBatch, source_scope.bias_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, target_scope.mask);
+  HEADWISE_STRIDES(table, TransformerBatch, target_scope.mask_strides);
+  HEADWISE_FIELD(table, TransformerBatch, target_scope.mask_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, target_scope.bias);
+  HEADWISE_STRIDES(table, TransformerBatch, target_scope.bias_strides);
+  HEADWISE_FIELD(table, TransformerBatch, target_scope.bias_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, memory_scope.mask);
+  HEADWISE_STRIDES(table, TransformerBatch, memory_scope.mask_strides);
+  HEADWISE_FIELD(table, TransformerBatch, memory_scope.mask_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, memory_scope.bias);
+  HEADWISE_STRIDES(table, TransformerBatch, memory_scope.bias_strides);
+  HEADWISE_FIELD(table, TransformerBatch, memory_scope.bias_strides.column);
+  return table.Finish();
+}
+
 val TransformerForwardTable() {
   Table table(sizeof(TransformerForwardArgs));
   HEADWISE_FIELD(table, TransformerForwardArgs, model);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.batch);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_length);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.target_length);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_vectors);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_mask);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.target);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.labels);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.ignored_label);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch);
   HEADWISE_FIELD(table, TransformerForwardArgs, logits);
   HEADWISE_FIELD(table, TransformerForwardArgs, weights);
   return table.Finish();
@@ -327,15 +354,7 @@ val TransformerForwardTable() {
 val TransformerStepTable() {
   Table table(sizeof(TransformerStepArgs));
   HEADWISE_FIELD(table, TransformerStepArgs, model);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.batch);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_length);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.target_length);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.source);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_vectors);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_mask);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.target);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.labels);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.ignored_label);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch);
   HEADWISE_FIELD(table, TransformerStepArgs, optimizer);
   HEADWISE_FIELD(table, TransformerStepArgs, momentum);
   HEADWISE_FIELD(table, TransformerStepArgs, beta1);
@@ -363,6 +382,7 @@ val Layout() {
   layout.set("RotaryArgs", RotaryTable());
   layout.set("MergeArgs", MergeTable());
   layout.set("TransformerConfig", TransformerConfigTable());
+  layout.set("TransformerBatch", TransformerBatchTable());
   layout.set("TransformerForwardArgs", TransformerForwardTable());
   layout.set("TransformerStepArgs", TransformerStepTable());
   layout.set("LinearArgs", LinearTable());

@@ -1,16 +1,11 @@
-// Tests: other projects' cases for their attention operators, read from outside the repository. Every case is either
-// run or named in the summary with the reason why this version does not cover it.
+// Tests: other projects' cases for their attention operators and layers, read from outside the repository. Every case is
+// either run or a quirk of its project, which the summary names with the reason.
 
 import { createEngine } from 'headwise';
 import { expectClose } from './compare.js';
 import { operatorOf, runCase } from './conformance/operators.js';
 import { conformanceFolder, numbersOf, readCases } from './conformance/read.js';
 import { float16Data, otherFloat32 } from './tolerances.js';
-
-const notCovered = {
-  'Transformer encoder': 'run by transformer.test.js, but for those with a source mask',
-  'Transformer decoder': "engine.transformer takes no memory but its own encoder's",
-};
 
 function toleranceOf({ outputs, atol, suggested_atol: suggested }, slot) {
   const base = outputs[slot].type === 'float16' ? float16Data : otherFloat32;
@@ -26,7 +21,7 @@ if (!folder) {
   );
 } else {
   const cases = readCases(folder);
-  const reasonOf = ({ op, quirk }) => quirk ?? notCovered[op];
+  const reasonOf = ({ quirk }) => quirk;
   const covered = cases.filter((c) => reasonOf(c) === undefined);
   const left = cases.filter((c) => reasonOf(c) !== undefined);
   let engine;

@@ -2,7 +2,7 @@
 
 import { createEngine } from 'headwise';
 import { expectClose } from './compare.js';
-import { readFixtures } from './fixtures.js';
+import { inverted, readFixtures } from './fixtures.js';
 import { otherTraining } from './tolerances.js';
 
 const { cases } = readFixtures('training');
@@ -41,9 +41,26 @@ async function modelOf({ config, weights }) {
   return model;
 }
 
+// By PyTorch's names; true = hidden there, and rank 3 is [B·H,L,S].
+const masks = {
+  src_mask: (bias, { model, batches }) => {
+    const { data, shape } = bias;
+    const split = [batches[0].source.length, model.numHeads, ...shape.slice(1)];
+    return { sourceAttention: { bias: { data, shape: split } } };
+  },
+  tgt_mask: (bias) => ({ causal: false, targetAttention: { bias } }),
+  memory_mask: (mask) => ({ memoryAttention: { mask: inverted(mask) } }),
+  src_key_padding_mask: (mask) => ({ sourceMask: inverted(mask) }),
+  tgt_key_padding_mask: (mask) => ({ targetMask: inverted(mask) }),
+  memory_key_padding_mask: (mask) => ({ memoryMask: inverted(mask) }),
+};
+
 function batchesOf({ config, inputs }) {
-  const { patches } = inputs;
-  if (!patches) return config.batches;
+  const { patches, ...given } = inputs;
+  if (!patches) {
+    const options = Object.entries(given).map(([name, mask]) => masks[name](mask, config));
+    return config.batches.map((batch) => Object.assign({}, batch, ...options));
+  }
   const [steps, ...shape] = patches.shape;
   const size = patches.data.length / steps;
   return config.batches.map((batch, i) => ({

@@ -1,13 +1,9 @@
-// Tests: engine.transformer through the package: PyTorch's encoder cases, a task that it learns, generation, checkpoints,
-// threads, and what it refuses.
+// Tests: engine.transformer through the package: a task that it learns, generation, checkpoints, threads, and what it refuses.
 
 import { createEngine, warmupSchedule } from 'headwise';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expectClose, expectSame } from './compare.js';
-import { conformanceFolder } from './conformance/read.js';
 import { randomSource } from './support/random.js';
-import { byHand, otherFloat32 } from './tolerances.js';
+import { byHand } from './tolerances.js';
 
 let engine;
 beforeAll(async () => {
@@ -38,57 +34,6 @@ async function bareEncoder(embedDim, options) {
     'generator.weight': identity(embedDim),
   });
   return model;
-}
-
-const folder = conformanceFolder();
-if (!folder) {
-  test.skip('PyTorch layers: no cases here; HEADWISE_CONFORMANCE names their folder', () => {});
-  process.stderr.write(
-    'PyTorch layers skipped: set HEADWISE_CONFORMANCE to the folder of the cases\n',
-  );
-} else {
-  const { cases } = JSON.parse(
-    readFileSync(join(folder, 'pytorch', 'transformer_layers.json'), 'utf8'),
-  );
-  // An encoder reads no mask of queries by keys, and a decoder reads an encoder's output only.
-  const covered = cases.filter(({ kind, masks }) => kind === 'encoder' && !masks.src_mask);
-  process.stderr.write(
-    `PyTorch layers: ${covered.length} of ${cases.length} cases run; not those of decoders and src_mask\n`,
-  );
-
-  test.each(covered)('PyTorch: $name', async (c) => {
-    const [rows, batch] = [c.input.length, c.input[0].length];
-    const batchFirst = (list) => Array.from({ length: batch }, (_, b) => list.map((row) => row[b]));
-    const model = await bareEncoder(c.d_model, {
-      numHeads: c.nhead,
-      feedForwardDim: c.dim_feedforward,
-      encoderLayers: c.num_layers,
-      activation: c.activation,
-      normFirst: c.norm_first,
-      finalNorm: c.final_layernorm,
-      epsilon: c.layer_norm_eps,
-    });
-    const weights = await model.getWeights();
-    const stateDict = {};
-    for (const [name, { shape, data }] of Object.entries(weights)) {
-      if (!name.startsWith('encoder.layers.')) continue;
-      stateDict[name.slice('encoder.'.length)] = tensor(
-        data.map((_, i) => Math.cos(i)),
-        shape,
-      );
-    }
-    if (c.final_layernorm) {
-      stateDict['norm.weight'] = tensor(new Array(c.d_model).fill(1), [c.d_model]);
-      stateDict['norm.bias'] = tensor(new Array(c.d_model).fill(0), [c.d_model]);
-    }
-    await model.loadTorch(stateDict, 'encoder');
-    const input = { patches: tensor(batchFirst(c.input).flat(2), [batch, rows, c.d_model]) };
-    const hidden = c.masks.src_key_padding_mask;
-    if (hidden) input.sourceMask = hidden.map((row) => row.map((flag) => !flag));
-    const logits = await model.forward(input);
-    expectClose(logits, batchFirst(c.expected).flat(2), otherFloat32);
-    model.dispose();
-  });
 }
 
 test('heads are split and merged token by token (E6)', async () => {

@@ -11,9 +11,15 @@ export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/
 export type { TorchStateDict } from './layer/torch.js';
 export type { AttentionGradients, AttentionResult, ResidentAttentionResult } from './results.js';
 export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js';
-export type { TrainingBatch, TrainingOptions, TransformerInput } from './transformer/batch.js';
+export type {
+  GenerateInput,
+  TrainingBatch,
+  TrainingOptions,
+  TransformerInput,
+} from './transformer/batch.js';
 export type { TransformerConfig } from './transformer/config.js';
 export type { GenerateOptions } from './transformer/sample.js';
+export type { TransformerAttentionOptions, TransformerMasks } from './transformer/scopes.js';
 export {
   warmupSchedule,
   type TrainingProgress,

@@ -199,6 +199,12 @@ export interface CacheStepRequest extends AttentionSettings {
 /** A resolved configuration of a Transformer: the core's TransformerConfig by its fields' names. */
 export type TransformerFields = Record<string, number>;
 
+/** What one kind of a Transformer's attention may see: broadcast to [B,H,rows,keys]. */
+export interface TransformerScope {
+  mask?: { data: Uint8Array; strides: BroadcastStrides };
+  bias?: { data: Float32Array; strides: BroadcastStrides };
+}
+
 /** What a Transformer reads; arrays of [B, length], row by row. */
 export interface TransformerBatch {
   batch: number;
@@ -209,6 +215,13 @@ export interface TransformerBatch {
   sourceMask?: Uint8Array;
   target?: Int32Array;
   labels?: Int32Array;
+  targetMask?: Uint8Array;
+  memoryMask?: Uint8Array;
+  /** The decoder's rows see all rows of the target. */
+  targetOpen?: boolean;
+  sourceScope?: TransformerScope;
+  targetScope?: TransformerScope;
+  memoryScope?: TransformerScope;
 }
 
 export interface TransformerForwardRequest extends TransformerBatch {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "headwise/activation.h"
+#include "headwise/attention.h"
 #include "headwise/job.h"
 #include "headwise/optimizer.h"
 #include "headwise/parameter_arena.h"
@@ -30,7 +31,7 @@ struct TransformerConfig {
   std::int32_t embed_dim = 0;       // E, a multiple of heads
   std::int32_t heads = 0;           // H
   std::int32_t feed_forward = 0;    // width of the inner layer
-  std::int32_t encoder_layers = 0;  // not with kDecoder
+  std::int32_t encoder_layers = 0;  // not with kDecoder; 0 with kEncoderDecoder: the decoder reads the source as embedded
   std::int32_t decoder_layers = 0;  // not with kEncoder
   std::int32_t source_vocabulary = 0;
   std::int32_t source_width = 0;       // above 0: the source is vectors of that width (patches), projected to E
@@ -83,6 +84,15 @@ class Transformer {
   ParameterArena buffers_;
 };
 
+// What the rows of one kind of attention may see, in every layer and beside padding and causality. Null: nothing more is
+// hidden or added. Both are broadcast to [B,H,rows,keys], as AttentionArgs has them.
+struct TransformerScope {
+  const std::uint8_t* mask = nullptr;  // nonzero: may be attended to
+  BroadcastStrides mask_strides;
+  const float* bias = nullptr;  // added to the scores; -infinity hides
+  BroadcastStrides bias_strides;
+};
+
 // All pointers are borrowed for the length of the call.
 struct TransformerBatch {
   std::int32_t batch = 0;                     // B
@@ -91,9 +101,15 @@ struct TransformerBatch {
   const std::int32_t* source = nullptr;       // [B,S], 0 ... source_vocabulary - 1
   const float* source_vectors = nullptr;      // [B,S,source_width]
   const std::uint8_t* source_mask = nullptr;  // [B,S], nonzero: a real token; null: all
-  const std::int32_t* target = nullptr;       // [B,L]: what the decoder reads. Row i sees rows 0 ... i only
+  const std::int32_t* target = nullptr;       // [B,L]: what the decoder reads. Row i sees rows 0 ... i, unless target_open
   const std::int32_t* labels = nullptr;       // training: [B,L], with kEncoder [B,S]: what each row is to say
   std::int32_t ignored_label = -1;            // rows that count for nothing
+  const std::uint8_t* target_mask = nullptr;  // [B,L], nonzero: the decoder's own rows may see it; null: all
+  const std::uint8_t* memory_mask = nullptr;  // [B,S], what the decoder may see of the source; null: source_mask
+  std::int32_t target_open = 0;               // nonzero: the decoder's rows see all rows of the target
+  TransformerScope source_scope;              // of the encoder's self-attention, [B,H,S,S]
+  TransformerScope target_scope;              // of the decoder's, [B,H,L,L]
+  TransformerScope memory_scope;              // of the decoder's attention to the encoder's output, [B,H,L,S]
 };
 
 // Floats of the weights of attention that a forward pass can leave: for every encoder layer [B,H,S,S], then for every decoder

@@ -43,7 +43,7 @@ Status CheckConfig(const TransformerConfig& c) {
   if (c.feed_forward < 1) return Status::InvalidValue("feed_forward");
   const bool encoder = c.kind != TransformerKind::kDecoder;
   const bool decoder = c.kind != TransformerKind::kEncoder;
-  if (c.encoder_layers < (encoder ? 1 : 0)) return Status::InvalidValue("encoder_layers");
+  if (c.encoder_layers < (encoder && !decoder ? 1 : 0)) return Status::InvalidValue("encoder_layers");
   if (c.decoder_layers < (decoder ? 1 : 0)) return Status::InvalidValue("decoder_layers");
   if (c.source_width < 0) return Status::InvalidValue("source_width");
   if (encoder && c.source_width == 0 && c.source_vocabulary < 1) return Status::InvalidValue("source_vocabulary");

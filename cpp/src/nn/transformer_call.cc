@@ -6,6 +6,7 @@
 #include "headwise/transformer.h"
 #include "memory/aligned.h"
 #include "nn/graph.h"
+#include "nn/transformer_scope.h"
 
 namespace headwise {
 
@@ -131,7 +132,7 @@ class Build {
   }
 
   // Self-attention when `memory` is null.
-  Value* Attention(Value* x, Value* memory, const char* name, std::int32_t length, bool causal) {
+  Value* Attention(Value* x, Value* memory, const char* name, std::int32_t length, TransformerAttention which) {
     const std::int32_t e = c_.embed_dim;
     const Path weight(name, ".in_proj_weight");
     const Path bias(name, ".in_proj_bias");
@@ -147,9 +148,7 @@ class Build {
     options.keys = memory != nullptr ? batch_.source_length : length;
     const std::int32_t head_dim = e / c_.heads;
     options.scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
-    options.causal = causal ? 1 : 0;
-    // Padding is the source's: what a target row may see is never past its own.
-    if (!causal) options.key_padding_mask = batch_.source_mask;
+    SetScope(batch_, which, &options);
     if (weights_ != nullptr) {
       options.weights = weights_;
       weights_ += std::int64_t{batch_.batch} * c_.heads * length * options.keys;
@@ -178,16 +177,17 @@ class Build {
       std::int32_t norm = 0;
       static constexpr const char* kNorms[] = {".norm1", ".norm2", ".norm3"};
       x = Residual(x, Path(layer.text, kNorms[norm++]).text, [&](Value* y) {
-        return Attention(y, nullptr, Path(layer.text, ".self_attn").text, length, decoder);
+        return Attention(y, nullptr, Path(layer.text, ".self_attn").text, length,
+                         decoder ? TransformerAttention::kTarget : TransformerAttention::kSource);
       });
       if (memory != nullptr) {
         x = Residual(x, Path(layer.text, kNorms[norm++]).text, [&](Value* y) {
-          return Attention(y, memory, Path(layer.text, ".multihead_attn").text, length, false);
+          return Attention(y, memory, Path(layer.text, ".multihead_attn").text, length, TransformerAttention::kMemory);
         });
       }
       x = Residual(x, Path(layer.text, kNorms[norm]).text, [&](Value* y) { return FeedForward(y, layer.text); });
     }
-    return c_.final_norm != 0 && graph_.status().ok() ? Norm(x, Path(name, ".norm").text) : x;
+    return c_.final_norm != 0 && layers > 0 && graph_.status().ok() ? Norm(x, Path(name, ".norm").text) : x;
   }
 
   const Transformer& model_;

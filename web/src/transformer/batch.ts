@@ -2,22 +2,24 @@
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { TransformerBatch } from '../request.js';
 import type { TensorLike } from '../tensor.js';
-import type { BooleansLike, IntegersLike } from '../validation/attention-options.js';
+import type { IntegersLike } from '../validation/attention-options.js';
 import { readFinite, readInteger, readOptions } from '../validation/options.js';
-import { checkShape, readAnyBooleans, readAnyIntegers, readTensor } from '../validation/shapes.js';
+import { checkShape, readAnyIntegers, readTensor } from '../validation/shapes.js';
 import type { ResolvedTransformerConfig } from './config.js';
+import { maskNames, readMasks, type TransformerMasks } from './scopes.js';
 
-/** Sequences to a Transformer: arrays of one length, `[B,length]`. */
-export interface TransformerInput {
+/** Sequences to a Transformer: arrays of one length, `[B,length]`, and what its attention may see of them. */
+export interface TransformerInput extends TransformerMasks {
   /** Source tokens `[B,S]`. */
   source?: IntegersLike | undefined;
   /** With `patchDim`: vectors `[B,S,patchDim]` instead. */
   patches?: TensorLike | undefined;
-  /** `[B,S]`, true: a real token. Default: all. */
-  sourceMask?: BooleansLike | undefined;
   /** What the decoder reads `[B,L]`: for training the target behind a start token, without its last token. */
   target?: IntegersLike | undefined;
 }
+
+/** What target tokens are generated from. The masks that a target's length decides are those of training's defaults. */
+export type GenerateInput = Pick<TransformerInput, 'source' | 'patches' | 'sourceMask'>;
 
 /** A batch to train with. */
 export interface TrainingBatch extends TransformerInput {
@@ -25,8 +27,9 @@ export interface TrainingBatch extends TransformerInput {
   labels: IntegersLike;
 }
 
-const inputNames = ['source', 'patches', 'sourceMask', 'target'];
+const inputNames = ['source', 'patches', 'target', ...Object.values(maskNames).flat()];
 const inputSet = new Set(inputNames);
+export const generateInputNames = new Set(['source', 'patches', 'sourceMask']);
 const trainingSet = new Set([...inputNames, 'labels']);
 
 export function readInput(config: ResolvedTransformerConfig, value: unknown): TransformerBatch {
@@ -58,8 +61,9 @@ function readBatch(
   const batch: TransformerBatch = { batch: 0, sourceLength: 0, targetLength: 0 };
   const encoder = config.kind !== 'decoder';
   const decoder = config.kind !== 'encoder';
-  const unwanted = (encoder ? [] : ['source', 'patches', 'sourceMask'])
-    .concat(decoder ? [] : ['target'])
+  const unwanted = (encoder ? [] : ['source', 'patches', ...maskNames.encoder])
+    .concat(decoder ? [] : ['target', ...maskNames.decoder])
+    .concat(encoder && decoder ? [] : maskNames.both)
     .concat(encoder && config.patchDim > 0 ? ['source'] : ['patches'])
     .find((name) => given[name] !== undefined);
   if (unwanted !== undefined)
@@ -78,11 +82,6 @@ function readBatch(
     batch.sourceLength = checkLength('source', shape[1], config.maxLength);
     batch.source = data;
   }
-  if (given.sourceMask !== undefined) {
-    const mask = readAnyBooleans('sourceMask', given.sourceMask);
-    checkShape('sourceMask', mask.shape, [batch.batch, batch.sourceLength], '[B,S]');
-    batch.sourceMask = mask.data;
-  }
   if (decoder) {
     const { data, shape } = readTokens('target', given.target, config.targetVocabulary);
     if (encoder && shape[0] !== batch.batch) {
@@ -94,6 +93,7 @@ function readBatch(
     batch.targetLength = checkLength('target', shape[1], config.maxLength);
     batch.target = data;
   }
+  readMasks(batch, config.numHeads, given);
   return batch;
 }
 

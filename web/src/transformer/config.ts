@@ -20,7 +20,10 @@ export interface TransformerConfig {
   numHeads: number;
   /** Width of the feed-forward's inner layer. Default 4·E. */
   feedForwardDim?: number | undefined;
-  /** Layers of the encoder. Default 6; none with 'decoder'. */
+  /**
+   * Layers of the encoder. Default 6; none with 'decoder'. With 'encoder-decoder' 0 is allowed: the decoder's layers then attend
+   * to the embedded source itself.
+   */
   encoderLayers?: number | undefined;
   /** Layers of the decoder. Default 6; none with 'encoder'. */
   decoderLayers?: number | undefined;
@@ -128,7 +131,7 @@ export function readTransformerConfig(value: unknown): ResolvedTransformerConfig
     embedDim,
     numHeads,
     feedForwardDim: size('feedForwardDim', 4 * embedDim),
-    encoderLayers: encoder ? size('encoderLayers', 6, 1, mostLayers) : 0,
+    encoderLayers: encoder ? size('encoderLayers', 6, decoder ? 0 : 1, mostLayers) : 0,
     decoderLayers: decoder ? size('decoderLayers', 6, 1, mostLayers) : 0,
     sourceVocabulary: encoder && patchDim === 0 ? size('sourceVocabulary') : 0,
     patchDim,

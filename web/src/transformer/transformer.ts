@@ -7,9 +7,11 @@ import { readBoolean, readOptions, readSignal } from '../validation/options.js';
 import { readTensor } from '../validation/shapes.js';
 import type { Host } from '../wasm/host.js';
 import {
+  generateInputNames,
   readInput,
   readTrainingBatch,
   readTrainingOptions,
+  type GenerateInput,
   type TrainingBatch,
   type TrainingOptions,
   type TransformerInput,
@@ -231,10 +233,7 @@ export class Transformer {
    * Target tokens, one after the other, for one source: what comes after `prompt` (or `startToken`), without the end token.
    * Each token runs the whole target again.
    */
-  async generate(
-    input: Omit<TransformerInput, 'target'>,
-    options?: GenerateOptions,
-  ): Promise<number[]> {
+  async generate(input: GenerateInput, options?: GenerateOptions): Promise<number[]> {
     const tokens: number[] = [];
     for await (const token of this.generateStream(input, options)) tokens.push(token);
     return tokens;
@@ -242,12 +241,13 @@ export class Transformer {
 
   /** {@link Transformer.generate}, each token as it is made; with `beams` all of them at the end. */
   async *generateStream(
-    input: Omit<TransformerInput, 'target'>,
+    input: GenerateInput,
     options?: GenerateOptions,
   ): AsyncGenerator<number, void, undefined> {
     const { kind, targetVocabulary, maxLength } = this.config;
     if (kind === 'encoder') throw invalidValue("generate: a model of kind 'encoder' has no target");
     const settings = readGenerateOptions(options, targetVocabulary, maxLength);
+    readOptions('input', input, generateInputNames);
     const batch = readInput(this.config, { ...input, target: [settings.prompt] });
     if (batch.batch !== 1)
       throw invalidShape(`generate: one source wanted, got ${batch.batch} sequences`);

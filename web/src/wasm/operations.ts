@@ -51,8 +51,16 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
       'call.attention',
       'AttentionArgs',
     ),
-    transformerForward: new Struct(layout, 'TransformerForwardArgs'),
-    transformerStep: new Struct(layout, 'TransformerStepArgs'),
+    transformerForward: new Struct(layout, 'TransformerForwardArgs').with(
+      layout,
+      'batch',
+      'TransformerBatch',
+    ),
+    transformerStep: new Struct(layout, 'TransformerStepArgs').with(
+      layout,
+      'batch',
+      'TransformerBatch',
+    ),
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
@@ -157,19 +165,29 @@ export function planOf(
 const stepResults = 5;
 
 function planBatch(request: TransformerBatch, struct: Struct): Plan {
-  struct.set('batch.batch', request.batch);
-  struct.set('batch.source_length', request.sourceLength);
-  struct.set('batch.target_length', request.targetLength);
-  struct.set('batch.ignored_label', -1);
+  struct.set('batch', request.batch);
+  struct.set('source_length', request.sourceLength);
+  struct.set('target_length', request.targetLength);
+  struct.set('ignored_label', -1);
+  struct.set('target_open', request.targetOpen === true ? 1 : 0);
   const inputs: Input[] = [];
   const give = (field: string, array: Input['array'] | undefined): void => {
     if (array !== undefined) inputs.push({ field, array });
   };
-  give('batch.source', request.source);
-  give('batch.source_vectors', request.sourceVectors);
-  give('batch.source_mask', request.sourceMask);
-  give('batch.target', request.target);
-  give('batch.labels', request.labels);
+  give('source', request.source);
+  give('source_vectors', request.sourceVectors);
+  give('source_mask', request.sourceMask);
+  give('target', request.target);
+  give('target_mask', request.targetMask);
+  give('memory_mask', request.memoryMask);
+  give('labels', request.labels);
+  for (const { scope, maskFields, biasFields } of scopes) {
+    const { mask, bias } = request[`${scope}Scope`] ?? {};
+    give(`${scope}_scope.mask`, mask?.data);
+    if (mask !== undefined) setStrides(struct, maskFields, mask.strides);
+    give(`${scope}_scope.bias`, bias?.data);
+    if (bias !== undefined) setStrides(struct, biasFields, bias.strides);
+  }
   return { inputs, outputs: [] };
 }
 
@@ -379,6 +397,11 @@ const strideFields = stridesFields('strides');
 const logSumExpFields = stridesFields('log_sum_exp_strides');
 const biasFields = stridesFields('bias_strides');
 const maskFields = stridesFields('mask_strides');
+const scopes = (['source', 'target', 'memory'] as const).map((scope) => ({
+  scope,
+  maskFields: stridesFields(`${scope}_scope.mask_strides`),
+  biasFields: stridesFields(`${scope}_scope.bias_strides`),
+}));
 
 function stridesFields(name: string): [string, string, string, string] {
   return [`${name}.batch`, `${name}.head`, `${name}.row`, `${name}.column`];
