@@ -149,7 +149,7 @@ def main() -> None:
         "about": "milliseconds of a step: the quickest of the rounds' medians; peakBytes: resident memory beyond the libraries'",
         "results": results,
     }
-    STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    STORED.write_text(json.dumps(stored, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

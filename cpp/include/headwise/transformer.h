@@ -28,10 +28,11 @@ enum class PositionKind : std::int32_t { kSinusoidal = 0, kLearned = 1, kNone = 
 // Fixed-width fields only.
 struct TransformerConfig {
   TransformerKind kind = TransformerKind::kEncoderDecoder;
-  std::int32_t embed_dim = 0;       // E, a multiple of heads
-  std::int32_t heads = 0;           // H
-  std::int32_t feed_forward = 0;    // width of the inner layer
-  std::int32_t encoder_layers = 0;  // not with kDecoder; 0 with kEncoderDecoder: the decoder reads the source as embedded
+  std::int32_t embed_dim = 0;     // E, a multiple of heads
+  std::int32_t heads = 0;         // H
+  std::int32_t feed_forward = 0;  // width of the inner layer
+  std::int32_t encoder_layers =
+      0;  // not with kDecoder; 0 with kEncoderDecoder: the decoder reads the source as embedded
   std::int32_t decoder_layers = 0;  // not with kEncoder
   std::int32_t source_vocabulary = 0;
   std::int32_t source_width = 0;       // above 0: the source is vectors of that width (patches), projected to E
@@ -101,9 +102,9 @@ struct TransformerBatch {
   const std::int32_t* source = nullptr;       // [B,S], 0 ... source_vocabulary - 1
   const float* source_vectors = nullptr;      // [B,S,source_width]
   const std::uint8_t* source_mask = nullptr;  // [B,S], nonzero: a real token; null: all
-  const std::int32_t* target = nullptr;       // [B,L]: what the decoder reads. Row i sees rows 0 ... i, unless target_open
-  const std::int32_t* labels = nullptr;       // training: [B,L], with kEncoder [B,S]: what each row is to say
-  std::int32_t ignored_label = -1;            // rows that count for nothing
+  const std::int32_t* target = nullptr;  // [B,L]: what the decoder reads. Row i sees rows 0 ... i, unless target_open
+  const std::int32_t* labels = nullptr;  // training: [B,L], with kEncoder [B,S]: what each row is to say
+  std::int32_t ignored_label = -1;       // rows that count for nothing
   const std::uint8_t* target_mask = nullptr;  // [B,L], nonzero: the decoder's own rows may see it; null: all
   const std::uint8_t* memory_mask = nullptr;  // [B,S], what the decoder may see of the source; null: source_mask
   std::int32_t target_open = 0;               // nonzero: the decoder's rows see all rows of the target
