@@ -24,7 +24,7 @@ CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = CHECKOUT / "tests" / "bench" / "training-models.json"
 STORED = CHECKOUT / "tests" / "bench" / "stored" / "torch-training.json"
 ROUNDS = 5
-ROUND_SECONDS = 0.5
+ROUND_SECONDS = 0.4
 
 
 def model_of(config: dict):
