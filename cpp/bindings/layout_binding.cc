@@ -16,6 +16,7 @@
 #include "headwise/multi_head_attention.h"
 #include "headwise/positional_encoding.h"
 #include "headwise/rotary.h"
+#include "headwise/transformer_decoding.h"
 #include "layer_call.h"
 #include "transformer_call.h"
 
@@ -350,6 +351,20 @@ val TransformerStepTable() {
   return table.Finish();
 }
 
+val TransformerDecodeTable() {
+  Table table(sizeof(TransformerDecodeArgs));
+  HEADWISE_FIELD(table, TransformerDecodeArgs, model);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, decoding);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_length);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_vectors);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_mask);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, target_length);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, target);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, logits);
+  return table.Finish();
+}
+
 // { AttentionArgs: { size, fields: { batch: [offset, kind], …, 'q_strides.batch': … } }, … }
 val Layout() {
   val layout = val::object();
@@ -365,6 +380,7 @@ val Layout() {
   layout.set("TransformerConfig", TransformerConfigTable());
   layout.set("TransformerForwardArgs", TransformerForwardTable());
   layout.set("TransformerStepArgs", TransformerStepTable());
+  layout.set("TransformerDecodeArgs", TransformerDecodeTable());
   layout.set("LinearArgs", LinearTable());
   layout.set("EmbeddingArgs", EmbeddingTable());
   layout.set("PositionalEncodingArgs", PositionalEncodingTable());

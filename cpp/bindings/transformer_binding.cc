@@ -1,4 +1,4 @@
-// Binding layer: the Transformer: life, parameters, forward pass, training step.
+// Binding layer: the Transformer: life, parameters, forward pass, training step, decoding.
 #include <emscripten/bind.h>
 #include <emscripten/val.h>
 
@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "headwise/transformer.h"
+#include "headwise/transformer_decoding.h"
 #include "transformer_call.h"
 
 namespace headwise::binding {
@@ -51,6 +52,34 @@ struct StepOperation {
   TransformerStep step;
   float* target = nullptr;
 };
+
+struct DecodeOperation {
+  using Args = TransformerDecodeArgs;
+  Status Prepare(const Args& args, Job& job) { return step.Prepare(args, *Pool(), job); }
+  TransformerDecodeStep step;
+};
+
+// The decoding's handle, or 0 after a failure, which Report has kept.
+Address CreateDecoding(Address model, std::int32_t rows, std::int32_t capacity) {
+  auto* decoding = new (std::nothrow) TransformerDecoding;
+  if (decoding == nullptr) {
+    Report(Status::OutOfMemory(sizeof(TransformerDecoding)));
+    return 0;
+  }
+  if (Report(decoding->Init(*At<Transformer>(model), rows, capacity)) != 0) {
+    delete decoding;
+    return 0;
+  }
+  return AddressOf(decoding);
+}
+
+std::int32_t SelectDecoding(Address decoding, Address rows, std::int32_t count) {
+  return Report(At<TransformerDecoding>(decoding)->Select(At<std::int32_t>(rows), count, *Pool()));
+}
+
+std::int32_t DecodingLength(Address decoding) { return At<TransformerDecoding>(decoding)->length(); }
+
+void DestroyDecoding(Address decoding) { delete At<TransformerDecoding>(decoding); }
 
 // The model's handle, or 0 after a failure, which Report has kept.
 Address CreateTransformer(Address config, std::int32_t moments) {
@@ -108,6 +137,12 @@ EMSCRIPTEN_BINDINGS(headwise_transformer) {
   emscripten::function("beginTransformerForward", &Begin<ForwardOperation>);
   emscripten::function("transformerStep", &RunAtOnce<StepOperation>);
   emscripten::function("beginTransformerStep", &Begin<StepOperation>);
+  emscripten::function("transformerDecode", &RunAtOnce<DecodeOperation>);
+  emscripten::function("beginTransformerDecode", &Begin<DecodeOperation>);
+  emscripten::function("createDecoding", &CreateDecoding);
+  emscripten::function("selectDecoding", &SelectDecoding);
+  emscripten::function("decodingLength", &DecodingLength);
+  emscripten::function("destroyDecoding", &DestroyDecoding);
 }
 
 }  // namespace headwise::binding

@@ -12,27 +12,10 @@
 #include "guarded.h"
 #include "random_values.h"
 #include "tolerance.h"
+#include "transformer_case.h"
 
 namespace headwise::testing {
 namespace {
-
-using Floats = std::vector<float>;
-using Ids = std::vector<std::int32_t>;
-
-TransformerConfig SmallConfig(TransformerKind kind) {
-  TransformerConfig c;
-  c.kind = kind;
-  c.embed_dim = 8;
-  c.heads = 2;
-  c.feed_forward = 12;
-  c.encoder_layers = kind == TransformerKind::kDecoder ? 0 : 2;
-  c.decoder_layers = kind == TransformerKind::kEncoder ? 0 : 2;
-  c.source_vocabulary = 7;
-  c.target_vocabulary = 9;
-  c.most_positions = 10;
-  c.seed_low = 5;
-  return c;
-}
 
 struct Batch {
   Ids source, target, labels;

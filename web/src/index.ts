@@ -13,6 +13,7 @@ export type { AttentionGradients, AttentionResult, ResidentAttentionResult } fro
 export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js';
 export type { TrainingBatch, TrainingOptions, TransformerInput } from './transformer/batch.js';
 export type { TransformerConfig } from './transformer/config.js';
+export type { TransformerDecoding } from './transformer/decoding.js';
 export type { GenerateOptions } from './transformer/sample.js';
 export {
   warmupSchedule,

@@ -6,6 +6,7 @@
 
 #include "memory/aligned.h"
 #include "nn/element_blocks.h"
+#include "nn/graph_decoding_nodes.h"
 #include "nn/graph_nodes.h"
 
 namespace headwise {
@@ -21,6 +22,12 @@ void AddElements(void* context, std::int64_t index, int /*thread*/) {
   const auto& add = *static_cast<const AddContext*>(context);
   const ElementRange range = ElementsOfBlock(index, add.count);
   for (std::int64_t i = range.begin; i < range.end; ++i) add.to[i] += add.from[i];
+}
+
+// Heads of q, k and v are of sizes that go together, and there are as many keys as values.
+bool FitHeads(const Value& q, const Value& k, const Value& v, const AttentionArgs& options) {
+  return options.heads > 0 && options.kv_heads > 0 && k.rows == v.rows && q.width % options.heads == 0 &&
+         v.width % options.kv_heads == 0 && k.width == q.width / options.heads * options.kv_heads;
 }
 
 }  // namespace
@@ -68,12 +75,12 @@ bool Graph::Append(GraphNode* node) {
   return true;
 }
 
-Value* Graph::NewValue(std::int32_t rows, std::int32_t width) {
+Value* Graph::NewValue(std::int32_t rows, std::int32_t width, float* data) {
   auto* value = Make<Value>();
   if (value == nullptr) return nullptr;
   value->rows = rows;
   value->width = width;
-  value->data = Floats(value->count());
+  value->data = data != nullptr ? data : Floats(value->count());
   if (training_) value->gradient = Floats(value->count());
   return status_.ok() ? value : nullptr;
 }
@@ -106,10 +113,10 @@ Value* Graph::Parameter(const ParameterArena& arena, std::int32_t index, std::in
   return value;
 }
 
-Value* Graph::Linear(Value* x, Value* weight, Value* bias) {
+Value* Graph::Linear(Value* x, Value* weight, Value* bias, float* into) {
   if (!status_.ok() || !Fits(x->width == weight->width, "weight")) return nullptr;
   if (!Fits(bias == nullptr || bias->count() == weight->rows, "bias")) return nullptr;
-  Value* y = NewValue(x->rows, weight->rows);
+  Value* y = NewValue(x->rows, weight->rows, into);
   if (y == nullptr) return nullptr;
   return Append(Make<LinearNode>(x, weight, bias, y)) ? y : nullptr;
 }
@@ -173,15 +180,32 @@ Value* Graph::AddPositions(Value* x, Value* positions, std::int32_t length) {
 Value* Graph::Attend(Value* q, Value* k, Value* v, const AttentionArgs& options, float dropout) {
   if (!status_.ok()) return nullptr;
   const std::int64_t query_rows = std::int64_t{options.batch} * options.queries;
-  const std::int64_t key_rows = std::int64_t{options.batch} * options.keys;
-  const bool fits = options.heads > 0 && options.kv_heads > 0 && q->rows == query_rows && k->rows == key_rows &&
-                    v->rows == key_rows && q->width % options.heads == 0 && v->width % options.kv_heads == 0 &&
-                    k->width == q->width / options.heads * options.kv_heads;
-  if (!Fits(fits, "attention")) return nullptr;
+  std::int64_t key_rows = std::int64_t{options.batch} * options.keys;
+  if (!training_ && k->rows == options.keys) key_rows = options.keys;
+  if (!Fits(FitHeads(*q, *k, *v, options) && q->rows == query_rows && k->rows == key_rows, "attention")) return nullptr;
   Value* y = NewValue(q->rows, v->width / options.kv_heads * options.heads);
   float* log_sum_exp = Floats(query_rows * options.heads);
   if (log_sum_exp == nullptr) return nullptr;
   return Append(Make<AttendNode>(*this, q, k, v, options, dropout, nodes_, log_sum_exp, y)) ? y : nullptr;
+}
+
+Value* Graph::AttendCached(Value* q, Value* k, Value* v, const AttentionArgs& options, KeyValueCache& cache) {
+  if (!status_.ok()) return nullptr;
+  const std::int64_t rows = std::int64_t{options.batch} * options.queries;
+  if (!Fits(!training_ && FitHeads(*q, *k, *v, options) && q->rows == rows && k->rows == rows, "attention")) {
+    return nullptr;
+  }
+  Value* y = NewValue(q->rows, v->width / options.kv_heads * options.heads);
+  if (y == nullptr) return nullptr;
+  return Append(Make<CachedAttendNode>(q, k, v, options, cache, y)) ? y : nullptr;
+}
+
+Value* Graph::LastRows(Value* x, std::int32_t length) {
+  if (!status_.ok() || !Fits(!training_ && length > 0 && x->rows % length == 0, "rows")) return nullptr;
+  if (length == 1) return x;
+  Value* y = NewValue(x->rows / length, x->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<LastRowsNode>(x, length, y)) ? y : nullptr;
 }
 
 CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing) {

@@ -13,6 +13,7 @@
 #include "headwise/attention.h"
 #include "headwise/cross_entropy.h"
 #include "headwise/job.h"
+#include "headwise/kv_cache.h"
 #include "headwise/norm.h"
 #include "headwise/parameter_arena.h"
 #include "headwise/status.h"
@@ -69,8 +70,8 @@ class Graph {
   // Rows first ... first + rows - 1 of a parameter of rank 2, or elements of one of rank 1; rows < 0: all.
   Value* Parameter(const ParameterArena& arena, std::int32_t index, std::int32_t first = 0, std::int32_t rows = -1);
 
-  // y = x W^T + b with W [out, in] as PyTorch has it; bias null: none.
-  Value* Linear(Value* x, Value* weight, Value* bias);
+  // y = x W^T + b with W [out, in] as PyTorch has it; bias null: none. `into` null, or where y is to lie.
+  Value* Linear(Value* x, Value* weight, Value* bias, float* into = nullptr);
   Value* Normalize(Value* x, const NormParameters& parameters);
   Value* Activate(Value* x, ActivationKind kind);
   Value* Add(Value* a, Value* b);
@@ -80,9 +81,14 @@ class Graph {
                std::int32_t length);
   // y[r] = x[r] + positions[r mod length]; `positions` null: x itself.
   Value* AddPositions(Value* x, Value* positions, std::int32_t length);
-  // Heads side by side: q [B L, H D], k and v [B S, G D]. `options` brings batch, heads, kv_heads, queries, keys, the scale,
-  // masks, and room for weights; its tensors and strides are set here.
+  // Heads side by side: q [B L, H D], k and v [B S, G D], without training also [S, G D], which the batch then shares.
+  // `options` brings batch, heads, kv_heads, queries, keys, the scale, masks, and room for weights; its tensors and strides
+  // are set here.
   Value* Attend(Value* q, Value* k, Value* v, const AttentionArgs& options, float dropout);
+  // Without training: appends k and v [B L, G D] to the cache, and attends to all that is in it; keys are the length then.
+  Value* AttendCached(Value* q, Value* k, Value* v, const AttentionArgs& options, KeyValueCache& cache);
+  // Without training: rows length - 1, 2 length - 1 and so on of x.
+  Value* LastRows(Value* x, std::int32_t length);
   // Borrows targets [rows].
   CrossEntropyLoss* Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing);
 
@@ -120,7 +126,7 @@ class Graph {
   };
 
   void* Take(std::uint64_t bytes);
-  Value* NewValue(std::int32_t rows, std::int32_t width);
+  Value* NewValue(std::int32_t rows, std::int32_t width, float* data = nullptr);
   // Takes the node into the list; false when it could not be made.
   bool Append(GraphNode* node);
   bool Fits(bool condition, const char* argument);

@@ -25,12 +25,20 @@ export interface TrainingBatch extends TransformerInput {
   labels: IntegersLike;
 }
 
-const inputNames = ['source', 'patches', 'sourceMask', 'target'];
+const sourceNames = ['source', 'patches', 'sourceMask'];
+const inputNames = [...sourceNames, 'target'];
+const sourceSet = new Set(sourceNames);
 const inputSet = new Set(inputNames);
 const trainingSet = new Set([...inputNames, 'labels']);
 
 export function readInput(config: ResolvedTransformerConfig, value: unknown): TransformerBatch {
   return readBatch(config, readOptions('input', value, inputSet));
+}
+
+/** What `generate` and `decoding` take: the source alone. */
+export function readSource(config: ResolvedTransformerConfig, value: unknown): TransformerBatch {
+  const given = readOptions('input', value ?? {}, sourceSet);
+  return readBatch(config, given, false);
 }
 
 export function readTrainingBatch(
@@ -54,6 +62,7 @@ export function readTrainingBatch(
 function readBatch(
   config: ResolvedTransformerConfig,
   given: Record<string, unknown>,
+  withTarget = config.kind !== 'encoder',
 ): TransformerBatch {
   const batch: TransformerBatch = { batch: 0, sourceLength: 0, targetLength: 0 };
   const encoder = config.kind !== 'decoder';
@@ -83,7 +92,7 @@ function readBatch(
     checkShape('sourceMask', mask.shape, [batch.batch, batch.sourceLength], '[B,S]');
     batch.sourceMask = mask.data;
   }
-  if (decoder) {
+  if (withTarget) {
     const { data, shape } = readTokens('target', given.target, config.targetVocabulary);
     if (encoder && shape[0] !== batch.batch) {
       throw invalidShape(
@@ -97,7 +106,7 @@ function readBatch(
   return batch;
 }
 
-function readTokens(
+export function readTokens(
   name: string,
   value: unknown,
   vocabulary: number,

@@ -12,6 +12,7 @@ import type {
   RotaryRequest,
   Strides,
   TransformerBatch,
+  TransformerDecodeRequest,
 } from '../request.js';
 import type { Layout } from './glue.js';
 import { Struct } from './struct.js';
@@ -53,6 +54,7 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
     ),
     transformerForward: new Struct(layout, 'TransformerForwardArgs'),
     transformerStep: new Struct(layout, 'TransformerStepArgs'),
+    transformerDecode: new Struct(layout, 'TransformerDecodeArgs'),
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
@@ -62,12 +64,13 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
   };
 }
 
-/** Sets the struct's numbers. `layerOf` and `cacheOf` turn a number into an address, or throw. */
+/** Sets the struct's numbers. `layerOf`, `cacheOf` and `decodingOf` turn a number into an address, or throw. */
 export function planOf(
   request: ComputeRequest,
   struct: Struct,
   layerOf: (layer: number) => number,
   cacheOf: (request: CacheStepRequest) => number,
+  decodingOf: (request: TransformerDecodeRequest) => number,
 ): Plan {
   struct.clear();
   switch (request.op) {
@@ -119,6 +122,10 @@ export function planOf(
       plan.outputs.push({ field: 'result', result: 'output', length: stepResults });
       return plan;
     }
+    case 'transformerDecode':
+      struct.set('model', layerOf(request.model));
+      struct.set('decoding', decodingOf(request));
+      return planDecode(request, struct);
     case 'linear': {
       const { rows, out, x, kernel, bias } = request;
       struct.set('rows', rows);
@@ -171,6 +178,17 @@ function planBatch(request: TransformerBatch, struct: Struct): Plan {
   give('batch.target', request.target);
   give('batch.labels', request.labels);
   return { inputs, outputs: [] };
+}
+
+function planDecode(request: TransformerDecodeRequest, struct: Struct): Plan {
+  struct.set('source_length', request.sourceLength);
+  struct.set('target_length', request.targetLength);
+  const inputs: Input[] = [{ field: 'target', array: request.target as Int32Array }];
+  const { source, sourceVectors, sourceMask } = request;
+  if (source !== undefined) inputs.push({ field: 'source', array: source });
+  if (sourceVectors !== undefined) inputs.push({ field: 'source_vectors', array: sourceVectors });
+  if (sourceMask !== undefined) inputs.push({ field: 'source_mask', array: sourceMask });
+  return { inputs, outputs: [{ field: 'logits', result: 'output', length: request.logits }] };
 }
 
 function planSettings(request: AttentionSettings, struct: Struct): Plan {
