@@ -347,6 +347,9 @@ val TransformerStepTable() {
   HEADWISE_FIELD(table, TransformerStepArgs, step);
   HEADWISE_FIELD(table, TransformerStepArgs, smoothing);
   HEADWISE_FIELD(table, TransformerStepArgs, max_norm);
+  HEADWISE_FIELD(table, TransformerStepArgs, part);
+  HEADWISE_FIELD(table, TransformerStepArgs, parts);
+  HEADWISE_FIELD(table, TransformerStepArgs, counted);
   HEADWISE_FIELD(table, TransformerStepArgs, result);
   return table.Finish();
 }

@@ -2,6 +2,7 @@
 #include <emscripten/bind.h>
 #include <emscripten/val.h>
 
+#include <algorithm>
 #include <new>
 
 #include "call.h"
@@ -36,6 +37,9 @@ struct StepOperation {
     options.step = args.step;
     options.smoothing = args.smoothing;
     if (args.max_norm > 0.0F) options.max_norm = args.max_norm;
+    options.part = args.part;
+    options.parts = args.parts;
+    options.counted = args.counted;
     target = args.result;
     if (Status status = step.Prepare(*args.model, args.batch, options, *Pool(), job); !status.ok()) return status;
     return job.AddPhase(1, &Leave, this);
@@ -48,6 +52,10 @@ struct StepOperation {
     self.target[2] = static_cast<float>(result.correct);
     self.target[3] = static_cast<float>(result.gradient_norm);
     self.target[4] = result.applied ? 1.0F : 0.0F;
+    float* name = std::fill_n(self.target + kStepNumbers, ParameterArena::kMostName, 0.0F) - ParameterArena::kMostName;
+    for (const char* letter = result.module; letter != nullptr && *letter != 0; ++letter) {
+      *name++ = static_cast<float>(*letter);
+    }
   }
   TransformerStep step;
   float* target = nullptr;

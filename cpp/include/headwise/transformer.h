@@ -64,7 +64,8 @@ class Transformer {
   const TransformerConfig& config() const { return config_; }
   ParameterArena& parameters() { return parameters_; }
   const ParameterArena& parameters() const { return parameters_; }
-  // Running moments of batch norms, which no optimizer touches.
+  // Running moments of batch norms, which no optimizer touches. Where the model can be trained their second array is that of a
+  // step in progress.
   const ParameterArena& buffers() const { return buffers_; }
   // Sinusoidal encodings [most_positions, E], or null.
   const float* positions() const { return buffers_.Find("positions") < 0 ? nullptr : buffers_.values(); }
@@ -78,9 +79,12 @@ class Transformer {
   Status AddVector(const char* name, std::int32_t size);
   void Start();
 
+  friend class TransformerStep;
+
   TransformerConfig config_;
   ParameterArena parameters_;
   ParameterArena buffers_;
+  std::int32_t parts_done_ = 0;  // of a step that is taken in parts
 };
 
 // All pointers are borrowed for the length of the call.
@@ -118,20 +122,29 @@ class TransformerForward {
   TransformerCall* call_ = nullptr;
 };
 
+// A step over a batch whose activations do not fit is taken in parts, one TransformerStep after the other: each brings some
+// of the batch's sequences, the last one changes the parameters. It is the step over the whole batch, but that batch norm
+// sees a part at a time, and dropout drops others.
 struct TrainingOptions {
   OptimizerConfig optimizer;
   float rate = 1e-3F;
   std::int64_t step = 1;  // t, from 1; dropout's too
   float smoothing = 0.0F;
   float max_norm = std::numeric_limits<float>::infinity();
+  std::int32_t part = 0;  // 0 ... parts - 1, in order
+  std::int32_t parts = 1;
+  std::int32_t counted = 0;  // labels that count in all parts together; 0: those of this one
 };
 
 struct TrainingResult {
-  double loss = 0.0;
+  double loss = 0.0;  // of a part: its share of the whole
   std::int32_t counted = 0;
   std::int32_t correct = 0;
-  double gradient_norm = 0.0;  // before clipping
-  bool applied = false;        // false: loss or gradients are not finite, and the parameters are as before
+  double gradient_norm = 0.0;  // before clipping; of all parts so far
+  bool applied = false;        // false: loss or gradients are not finite, and the model is as before
+  // Then: the first module whose output is not finite, or, going backward, its gradients: a parameter's name without its last
+  // word, such as "decoder.layers.1.self_attn"; or "loss". Lives as long as the step.
+  const char* module = nullptr;
 };
 
 class TransformerStep {
@@ -141,7 +154,8 @@ class TransformerStep {
   TransformerStep(const TransformerStep&) = delete;
   TransformerStep& operator=(const TransformerStep&) = delete;
 
-  // Forward, backward, clipping and the optimizer's step. The same bits for any number of threads.
+  // Forward, backward, clipping and the optimizer's step. The same bits for any number of threads. kInvalidValue "part": the
+  // one before it has not been taken.
   Status Prepare(Transformer& model, const TransformerBatch& batch, const TrainingOptions& options, ThreadPool& pool,
                  Job& job);
   // Once the job is done.

@@ -2,6 +2,7 @@
 #include "nn/graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "memory/aligned.h"
@@ -22,6 +23,11 @@ void AddElements(void* context, std::int64_t index, int /*thread*/) {
   const auto& add = *static_cast<const AddContext*>(context);
   const ElementRange range = ElementsOfBlock(index, add.count);
   for (std::int64_t i = range.begin; i < range.end; ++i) add.to[i] += add.from[i];
+}
+
+// True for null.
+bool AllFinite(const float* values, std::int64_t count) {
+  return values == nullptr || std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
 }
 
 // Heads of q, k and v are of sizes that go together, and there are as many keys as values.
@@ -62,17 +68,26 @@ bool Graph::Fits(bool condition, const char* argument) {
   return status_.ok();
 }
 
-bool Graph::Append(GraphNode* node) {
-  if (node == nullptr) return false;
-  auto* link = Make<Link>(Link{node, last_, nullptr});
+Value* Graph::Append(GraphNode* node, Value* output, std::initializer_list<const Value*> inputs, bool hands_on) {
+  if (node == nullptr) return nullptr;
+  auto* link = Make<Link>(Link{node, last_, nullptr, module_, output, {}, hands_on});
   if (link == nullptr) {
     node->~GraphNode();
-    return false;
+    return nullptr;
   }
+  std::copy(inputs.begin(), inputs.end(), link->inputs);
   (last_ != nullptr ? last_->next : first_) = link;
   last_ = link;
   ++nodes_;
-  return true;
+  return output;
+}
+
+void Graph::Enter(const char* module) {
+  const std::size_t bytes = std::strlen(module) + 1;
+  auto* name = static_cast<char*>(Take(bytes));
+  if (name == nullptr) return;
+  std::memcpy(name, module, bytes);
+  module_ = name;
 }
 
 Value* Graph::NewValue(std::int32_t rows, std::int32_t width, float* data) {
@@ -118,7 +133,7 @@ Value* Graph::Linear(Value* x, Value* weight, Value* bias, float* into) {
   if (!Fits(bias == nullptr || bias->count() == weight->rows, "bias")) return nullptr;
   Value* y = NewValue(x->rows, weight->rows, into);
   if (y == nullptr) return nullptr;
-  return Append(Make<LinearNode>(x, weight, bias, y)) ? y : nullptr;
+  return Append(Make<LinearNode>(x, weight, bias, y), y, {x, weight, bias});
 }
 
 Value* Graph::Normalize(Value* x, const NormParameters& parameters) {
@@ -128,21 +143,21 @@ Value* Graph::Normalize(Value* x, const NormParameters& parameters) {
   float* mean = Floats(kept);
   float* inverse = Floats(kept);
   if (inverse == nullptr) return nullptr;
-  return Append(Make<NormNode>(x, parameters, y, mean, inverse)) ? y : nullptr;
+  return Append(Make<NormNode>(x, parameters, y, mean, inverse), y, {x, parameters.gain, parameters.shift});
 }
 
 Value* Graph::Activate(Value* x, ActivationKind kind) {
   if (!status_.ok()) return nullptr;
   Value* y = NewValue(x->rows, x->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<ActivationNode>(x, kind, y)) ? y : nullptr;
+  return Append(Make<ActivationNode>(x, kind, y), y, {x});
 }
 
 Value* Graph::Add(Value* a, Value* b) {
   if (!status_.ok() || !Fits(a->rows == b->rows && a->width == b->width, "add")) return nullptr;
   Value* y = NewValue(a->rows, a->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<AddNode>(a, b, y)) ? y : nullptr;
+  return Append(Make<AddNode>(a, b, y), y, {a, b}, true);
 }
 
 Value* Graph::Dropout(Value* x, float rate) {
@@ -150,7 +165,7 @@ Value* Graph::Dropout(Value* x, float rate) {
   if (!training_ || rate == 0.0F) return x;
   Value* y = NewValue(x->rows, x->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<DropoutNode>(x, rate, nodes_, y)) ? y : nullptr;
+  return Append(Make<DropoutNode>(x, rate, nodes_, y), y, {x}, true);
 }
 
 Value* Graph::Embed(Value* table, const std::int32_t* ids, std::int32_t rows, float scale, Value* positions,
@@ -166,7 +181,7 @@ Value* Graph::Embed(Value* table, const std::int32_t* ids, std::int32_t rows, fl
   }
   Value* y = NewValue(rows, table->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<EmbedNode>(table, ids, scale, positions, length, y)) ? y : nullptr;
+  return Append(Make<EmbedNode>(table, ids, scale, positions, length, y), y, {table, positions});
 }
 
 Value* Graph::AddPositions(Value* x, Value* positions, std::int32_t length) {
@@ -174,7 +189,7 @@ Value* Graph::AddPositions(Value* x, Value* positions, std::int32_t length) {
   if (!Fits(positions->width == x->width && length <= positions->rows, "positions")) return nullptr;
   Value* y = NewValue(x->rows, x->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<PositionNode>(x, positions, length, y)) ? y : nullptr;
+  return Append(Make<PositionNode>(x, positions, length, y), y, {x, positions}, true);
 }
 
 Value* Graph::Attend(Value* q, Value* k, Value* v, const AttentionArgs& options, float dropout) {
@@ -186,7 +201,7 @@ Value* Graph::Attend(Value* q, Value* k, Value* v, const AttentionArgs& options,
   Value* y = NewValue(q->rows, v->width / options.kv_heads * options.heads);
   float* log_sum_exp = Floats(query_rows * options.heads);
   if (log_sum_exp == nullptr) return nullptr;
-  return Append(Make<AttendNode>(*this, q, k, v, options, dropout, nodes_, log_sum_exp, y)) ? y : nullptr;
+  return Append(Make<AttendNode>(*this, q, k, v, options, dropout, nodes_, log_sum_exp, y), y, {q, k, v});
 }
 
 Value* Graph::AttendCached(Value* q, Value* k, Value* v, const AttentionArgs& options, KeyValueCache& cache) {
@@ -197,7 +212,7 @@ Value* Graph::AttendCached(Value* q, Value* k, Value* v, const AttentionArgs& op
   }
   Value* y = NewValue(q->rows, v->width / options.kv_heads * options.heads);
   if (y == nullptr) return nullptr;
-  return Append(Make<CachedAttendNode>(q, k, v, options, cache, y)) ? y : nullptr;
+  return Append(Make<CachedAttendNode>(q, k, v, options, cache, y), y, {q, k, v});
 }
 
 Value* Graph::LastRows(Value* x, std::int32_t length) {
@@ -205,10 +220,11 @@ Value* Graph::LastRows(Value* x, std::int32_t length) {
   if (length == 1) return x;
   Value* y = NewValue(x->rows / length, x->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<LastRowsNode>(x, length, y)) ? y : nullptr;
+  return Append(Make<LastRowsNode>(x, length, y), y, {x}, true);
 }
 
-CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing) {
+CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing,
+                              std::int32_t divisor) {
   if (!status_.ok()) return nullptr;
   float* row_loss = Floats(logits->rows);
   auto* row_correct = reinterpret_cast<std::uint8_t*>(Floats((logits->rows + 3) / 4));
@@ -218,6 +234,7 @@ CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::i
   args.classes = logits->width;
   args.smoothing = smoothing;
   args.ignored = ignored;
+  args.divisor = divisor;
   args.logits = logits->data;
   args.targets = targets;
   args.row_loss = row_loss;
@@ -225,7 +242,8 @@ CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::i
   args.d_logits = logits->gradient;
   logits->written = true;
   auto* node = Make<LossNode>(args);
-  return Append(node) ? &node->loss() : nullptr;
+  Append(node, nullptr, {logits});
+  return status_.ok() ? &node->loss() : nullptr;
 }
 
 Status Graph::Forward(Job& job) {
@@ -241,6 +259,20 @@ Status Graph::Backward(Job& job) {
     if (Status status = link->node->Backward(*this, job); !status.ok()) status_ = status;
   }
   return status_;
+}
+
+const char* Graph::NotFinite() const {
+  for (const Link* link = first_; link != nullptr; link = link->next) {
+    if (link->output != nullptr && !AllFinite(link->output->data, link->output->count())) return link->module;
+  }
+  for (const Link* link = last_; link != nullptr; link = link->before) {
+    const Value* output = link->output;
+    if (link->hands_on || (output != nullptr && !AllFinite(output->gradient, output->count()))) continue;
+    for (const Value* input : link->inputs) {
+      if (input != nullptr && !AllFinite(input->gradient, input->count())) return link->module;
+    }
+  }
+  return nullptr;
 }
 
 float* Graph::Into(Value* value, bool* add) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <new>
 #include <utility>
 
@@ -59,11 +60,15 @@ class Graph {
  public:
   // `training`: dropout drops, batch norm uses its batch, gradients can be had. Dropout is a function of seed, step, the
   // node's number and the element.
-  Graph(ThreadPool& pool, bool training, std::uint64_t seed, std::int64_t step)
-      : pool_(pool), training_(training), seed_(seed), step_(step) {}
+  // Nodes are counted from `first_node`: graphs of one step that are to drop other elements begin elsewhere.
+  Graph(ThreadPool& pool, bool training, std::uint64_t seed, std::int64_t step, std::uint32_t first_node = 0)
+      : pool_(pool), training_(training), seed_(seed), step_(step), nodes_(first_node) {}
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
+
+  // Names the module that the operations from here on belong to; copied.
+  void Enter(const char* module);
 
   // Data from outside, [rows, width]; with a gradient when `gradient` is given.
   Value* Given(const float* data, std::int32_t rows, std::int32_t width, float* gradient = nullptr);
@@ -89,13 +94,17 @@ class Graph {
   Value* AttendCached(Value* q, Value* k, Value* v, const AttentionArgs& options, KeyValueCache& cache);
   // Without training: rows length - 1, 2 length - 1 and so on of x.
   Value* LastRows(Value* x, std::int32_t length);
-  // Borrows targets [rows].
-  CrossEntropyLoss* Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing);
+  // Borrows targets [rows]. `divisor` as in CrossEntropyArgs.
+  CrossEntropyLoss* Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing,
+                         std::int32_t divisor);
 
   const Status& status() const { return status_; }
   Status Forward(Job& job);
   // After Loss, or after the caller has filled `gradient` of a value and marked it written.
   Status Backward(Job& job);
+  // Once the job is done: the first module whose output is not finite, going forward; if all are, the first that makes
+  // gradients that are not finite of finite ones, going backward. Null when there is none.
+  const char* NotFinite() const;
 
   // For nodes.
   ThreadPool& pool() { return pool_; }
@@ -116,10 +125,16 @@ class Graph {
   }
 
  private:
+  static constexpr int kMostInputs = 3;
+  // What a node computes of what, for NotFinite. A node that hands gradients on as they are makes none.
   struct Link {
     GraphNode* node;
     Link* before;
     Link* next;
+    const char* module;
+    const Value* output;
+    const Value* inputs[kMostInputs];
+    bool hands_on;
   };
   struct Block {
     Block* before;
@@ -127,15 +142,16 @@ class Graph {
 
   void* Take(std::uint64_t bytes);
   Value* NewValue(std::int32_t rows, std::int32_t width, float* data = nullptr);
-  // Takes the node into the list; false when it could not be made.
-  bool Append(GraphNode* node);
+  // Takes the node into the list; `output`, or null when it could not be made.
+  Value* Append(GraphNode* node, Value* output, std::initializer_list<const Value*> inputs, bool hands_on = false);
   bool Fits(bool condition, const char* argument);
 
   ThreadPool& pool_;
   bool training_;
   std::uint64_t seed_;
   std::int64_t step_;
-  std::uint32_t nodes_ = 0;
+  std::uint32_t nodes_;
+  const char* module_ = "";
   Status status_;
   Block* blocks_ = nullptr;
   Link* first_ = nullptr;

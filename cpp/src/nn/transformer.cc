@@ -181,7 +181,7 @@ Status Transformer::Init(const TransformerConfig& config, std::int32_t moments) 
   config_ = config;
   if (Status s = AddParameters(); !s.ok()) return s;
   if (Status s = parameters_.Allocate(moments); !s.ok()) return s;
-  if (Status s = buffers_.Allocate(-1); !s.ok()) return s;
+  if (Status s = buffers_.Allocate(config.norm == TransformerNorm::kBatch && moments >= 0 ? 0 : -1); !s.ok()) return s;
   Start();
   if (config.position != PositionKind::kSinusoidal) return Status::Ok();
   ThreadPool alone(1);

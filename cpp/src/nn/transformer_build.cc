@@ -69,6 +69,7 @@ Value* TransformerBuild::NextLogits(TransformerDecoding& decoding) {
 }
 
 Value* TransformerBuild::Generated(Value* x) {
+  graph_.Enter("generator");
   const char* generator = c_.tied != 0 ? "target_embedding.weight" : "generator.weight";
   return graph_.Linear(x, Find(generator), Find("generator.bias"));
 }
@@ -77,10 +78,11 @@ Value* TransformerBuild::Find(const char* name, std::int32_t first, std::int32_t
   return graph_.Parameter(model_.parameters(), model_.parameters().Find(name), first, rows);
 }
 
-Value* TransformerBuild::Embedded(const char* table, const char* position, const std::int32_t* ids,
+Value* TransformerBuild::Embedded(const char* name, const char* position, const std::int32_t* ids,
                                   std::int32_t length) {
+  graph_.Enter(name);
   const float scale = c_.scale_embedding != 0 ? std::sqrt(static_cast<float>(c_.embed_dim)) : 1.0F;
-  Value* x = graph_.Embed(Find(table), ids, batch_.batch * length, scale, Positions(position), length);
+  Value* x = graph_.Embed(Find(Path(name, ".weight").text), ids, batch_.batch * length, scale, Positions(position), length);
   return graph_.Dropout(x, c_.dropout);
 }
 
@@ -102,18 +104,20 @@ Value* TransformerBuild::Positions(const char* learned) {
 Value* TransformerBuild::Source() {
   const std::int32_t length = batch_.source_length;
   if (c_.source_width == 0) {
-    return Embedded("source_embedding.weight", "source_position.weight", batch_.source, length);
+    return Embedded("source_embedding", "source_position.weight", batch_.source, length);
   }
+  graph_.Enter("source_projection");
   Value* patches = graph_.Given(batch_.source_vectors, batch_.batch * length, c_.source_width);
   Value* x = graph_.Linear(patches, Find("source_projection.weight"), Find("source_projection.bias"));
   return graph_.Dropout(graph_.AddPositions(x, Positions("source_position.weight"), length), c_.dropout);
 }
 
 Value* TransformerBuild::Target() {
-  return Embedded("target_embedding.weight", "target_position.weight", batch_.target, batch_.target_length);
+  return Embedded("target_embedding", "target_position.weight", batch_.target, batch_.target_length);
 }
 
 Value* TransformerBuild::Norm(Value* x, const char* name) {
+  graph_.Enter(name);
   NormParameters p;
   p.kind = static_cast<GraphNorm>(c_.norm);
   p.epsilon = c_.epsilon;
@@ -121,8 +125,12 @@ Value* TransformerBuild::Norm(Value* x, const char* name) {
   if (c_.norm != TransformerNorm::kRms) p.shift = Find(Path(name, ".bias").text);
   if (c_.norm == TransformerNorm::kBatch) {
     const ParameterArena& buffers = model_.buffers();
-    p.running_mean = buffers.value(buffers.Find(Path(name, ".running_mean").text));
-    p.running_variance = buffers.value(buffers.Find(Path(name, ".running_var").text));
+    const auto find = [&](const char* moment) {
+      const std::int32_t index = buffers.Find(Path(name, moment).text);
+      return graph_.training() ? buffers.gradient(index) : buffers.value(index);
+    };
+    p.running_mean = find(".running_mean");
+    p.running_variance = find(".running_var");
   }
   return graph_.Normalize(x, p);
 }
@@ -135,6 +143,7 @@ Value* TransformerBuild::Projected(Value* x, const char* name, int part, float* 
 }
 
 Value* TransformerBuild::Attention(Value* x, const char* name, const Reading& reading) {
+  graph_.Enter(name);
   AttentionArgs options;
   options.batch = batch_.batch;
   options.heads = c_.heads;
@@ -171,8 +180,10 @@ Value* TransformerBuild::Attention(Value* x, const char* name, const Reading& re
 }
 
 Value* TransformerBuild::FeedForward(Value* x, const char* layer) {
+  graph_.Enter(Path(layer, ".linear1").text);
   Value* inner = graph_.Linear(x, Find(Path(layer, ".linear1.weight").text), Find(Path(layer, ".linear1.bias").text));
   inner = graph_.Dropout(graph_.Activate(inner, c_.activation), c_.dropout);
+  graph_.Enter(Path(layer, ".linear2").text);
   return graph_.Linear(inner, Find(Path(layer, ".linear2.weight").text), Find(Path(layer, ".linear2.bias").text));
 }
 

@@ -54,7 +54,7 @@ class TransformerBuild {
 
   Value* Find(const char* name, std::int32_t first = 0, std::int32_t rows = -1);
   Value* Generated(Value* x);
-  Value* Embedded(const char* table, const char* position, const std::int32_t* ids, std::int32_t length);
+  Value* Embedded(const char* name, const char* position, const std::int32_t* ids, std::int32_t length);
   Value* Positions(const char* learned);
   Value* Source();
   Value* Target();

@@ -1,6 +1,8 @@
 // Layers: a Transformer's forward pass and training step. The graph is put together in transformer_build.cc.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "headwise/transformer.h"
@@ -10,18 +12,31 @@
 
 namespace headwise {
 
+namespace {
+
+// Nodes of one part's graph, and parts.
+constexpr std::uint32_t kPartBits = 16;
+constexpr std::int32_t kMostParts = 1 << 15;
+
+}  // namespace
+
 // What one call holds.
 struct TransformerCall {
-  TransformerCall(ThreadPool& pool, bool training, std::uint64_t seed, std::int64_t at_step)
-      : graph(pool, training, seed, at_step) {}
+  TransformerCall(ThreadPool& pool, bool training, std::uint64_t seed, std::int64_t at_step, std::int32_t part)
+      : graph(pool, training, seed, at_step, static_cast<std::uint32_t>(part) << kPartBits) {}
   Graph graph;
   Value* logits = nullptr;
   float* target = nullptr;  // where a forward pass' logits go
   CrossEntropyLoss* loss = nullptr;
   ParameterArena* parameters = nullptr;
+  ParameterArena* buffers = nullptr;
+  std::int32_t* parts_done = nullptr;
+  std::int32_t part = 0;
+  bool last = true;
   GradientClip clip;
   OptimizerStepArgs step;
   bool skip = false;
+  const char* module = nullptr;
 };
 
 namespace {
@@ -34,11 +49,11 @@ Status CheckBatch(const TransformerConfig& c, const TransformerBatch& b) {
   return c.kind != TransformerKind::kEncoder ? CheckTarget(c, b) : Status::Ok();
 }
 
-Status MakeCall(ThreadPool& pool, const TransformerConfig& config, bool training, std::int64_t step,
+Status MakeCall(ThreadPool& pool, const TransformerConfig& config, bool training, std::int64_t step, std::int32_t part,
                 TransformerCall** call) {
   void* place = AllocateAligned(sizeof(TransformerCall));
   if (place == nullptr) return Status::OutOfMemory(sizeof(TransformerCall));
-  *call = new (place) TransformerCall(pool, training, SeedOf(config), step);
+  *call = new (place) TransformerCall(pool, training, SeedOf(config), step, part);
   return Status::Ok();
 }
 
@@ -53,13 +68,28 @@ void CopyLogits(void* context, std::int64_t /*index*/, int /*thread*/) {
   std::memcpy(call.target, call.logits->data, static_cast<std::size_t>(call.logits->count()) * sizeof(float));
 }
 
-void ClearGradients(void* context, std::int64_t /*index*/, int /*thread*/) {
-  static_cast<TransformerCall*>(context)->parameters->ClearGradients();
+void Start(void* context, std::int64_t /*index*/, int /*thread*/) {
+  auto& call = *static_cast<TransformerCall*>(context);
+  call.parameters->ClearGradients();
+  const ParameterArena& buffers = *call.buffers;
+  if (buffers.gradients() != nullptr) std::copy_n(buffers.values(), buffers.floats(), buffers.gradients());
 }
 
 void Judge(void* context, std::int64_t /*index*/, int /*thread*/) {
   auto& call = *static_cast<TransformerCall*>(context);
   call.skip = !std::isfinite(call.loss->result().loss) || !std::isfinite(call.clip.norm());
+  if (call.skip) call.module = call.graph.NotFinite();
+  if (call.skip && call.module == nullptr) call.module = "loss";
+}
+
+void Finish(void* context, std::int64_t /*index*/, int /*thread*/) {
+  auto& call = *static_cast<TransformerCall*>(context);
+  if (call.skip) return;
+  *call.parts_done = call.part + 1;
+  const ParameterArena& buffers = *call.buffers;
+  if (call.last && buffers.gradients() != nullptr) {
+    std::copy_n(buffers.gradients(), buffers.floats(), buffers.values());
+  }
 }
 
 }  // namespace
@@ -80,7 +110,7 @@ TransformerForward::~TransformerForward() { DestroyCall(call_); }
 Status TransformerForward::Prepare(const Transformer& model, const TransformerBatch& batch, float* logits,
                                    float* weights, ThreadPool& pool, Job& job) {
   if (Status status = CheckBatch(model.config(), batch); !status.ok()) return status;
-  if (Status status = MakeCall(pool, model.config(), false, 0, &call_); !status.ok()) return status;
+  if (Status status = MakeCall(pool, model.config(), false, 0, 0, &call_); !status.ok()) return status;
   Graph& graph = call_->graph;
   call_->logits = TransformerBuild(model, batch, weights, graph).Logits();
   call_->target = logits;
@@ -96,9 +126,17 @@ Status TransformerStep::Prepare(Transformer& model, const TransformerBatch& batc
   if (batch.labels == nullptr) return Status::InvalidValue("labels");
   ParameterArena& parameters = model.parameters();
   if (parameters.gradients() == nullptr) return Status::InvalidValue("moments");
-  if (Status status = MakeCall(pool, model.config(), true, options.step, &call_); !status.ok()) return status;
+  const std::int32_t part = options.part;
+  if (part < 0 || part >= options.parts || options.parts > kMostParts) return Status::InvalidValue("part");
+  if (part > 0 && model.parts_done_ != part) return Status::InvalidValue("part");
+  model.parts_done_ = 0;  // unless this one is taken to its end
+  if (Status status = MakeCall(pool, model.config(), true, options.step, options.part, &call_); !status.ok()) return status;
   TransformerCall& call = *call_;
   call.parameters = &parameters;
+  call.buffers = &model.buffers_;
+  call.parts_done = &model.parts_done_;
+  call.part = part;
+  call.last = part + 1 == options.parts;
   call.step.config = options.optimizer;
   call.step.rate = options.rate;
   call.step.step = options.step;
@@ -111,18 +149,22 @@ Status TransformerStep::Prepare(Transformer& model, const TransformerBatch& batc
   if (options.optimizer.kind == OptimizerKind::kSgd && options.optimizer.momentum == 0.0F) call.step.first = nullptr;
   Graph& graph = call.graph;
   call.logits = TransformerBuild(model, batch, nullptr, graph).Logits();
-  call.loss = graph.Loss(call.logits, batch.labels, batch.ignored_label, options.smoothing);
-  if (Status status = job.AddPhase(1, &ClearGradients, &call); !status.ok()) return status;
+  graph.Enter("loss");
+  call.loss = graph.Loss(call.logits, batch.labels, batch.ignored_label, options.smoothing, options.counted);
+  if (Status status = job.AddPhase(part == 0 ? 1 : 0, &Start, &call); !status.ok()) return status;
   if (Status status = graph.Forward(job); !status.ok()) return status;
   if (Status status = graph.Backward(job); !status.ok()) return status;
-  Status status = call.clip.Prepare(parameters.gradients(), parameters.floats(), options.max_norm, job);
+  // Parts are judged one by one: only the graph that made what is not finite can tell where.
+  const float max_norm = call.last ? options.max_norm : std::numeric_limits<float>::infinity();
+  Status status = call.clip.Prepare(parameters.gradients(), parameters.floats(), max_norm, job);
   if (status.ok()) status = job.AddPhase(1, &Judge, &call);
-  return status.ok() ? AddOptimizerStep(call.step, job) : status;
+  if (status.ok() && call.last) status = AddOptimizerStep(call.step, job);
+  return status.ok() ? job.AddPhase(1, &Finish, &call) : status;
 }
 
 TrainingResult TransformerStep::result() const {
   const CrossEntropyResult& loss = call_->loss->result();
-  return {loss.loss, loss.counted, loss.correct, call_->clip.norm(), !call_->skip};
+  return {loss.loss, loss.counted, loss.correct, call_->clip.norm(), !call_->skip, call_->module};
 }
 
 }  // namespace headwise

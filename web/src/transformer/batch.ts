@@ -133,6 +133,27 @@ function checkLength(name: string, length: number, most: number): number {
   return length;
 }
 
+/** A batch in `parts` of as many sequences as can be, the larger ones first; no more parts than sequences. */
+export function partsOf(batch: TransformerBatch, parts: number): TransformerBatch[] {
+  const count = Math.max(Math.min(parts, batch.batch), 1);
+  let first = 0;
+  return Array.from({ length: count }, (_, i) => {
+    const end = first + Math.ceil((batch.batch - first) / (count - i));
+    const rows = <A extends Int32Array | Float32Array | Uint8Array>(array: A): A => {
+      const width = array.length / batch.batch;
+      return array.subarray(first * width, end * width) as A;
+    };
+    const part: TransformerBatch = { ...batch, batch: end - first };
+    if (batch.source !== undefined) part.source = rows(batch.source);
+    if (batch.sourceVectors !== undefined) part.sourceVectors = rows(batch.sourceVectors);
+    if (batch.sourceMask !== undefined) part.sourceMask = rows(batch.sourceMask);
+    if (batch.target !== undefined) part.target = rows(batch.target);
+    if (batch.labels !== undefined) part.labels = rows(batch.labels);
+    first = end;
+    return part;
+  });
+}
+
 /** How a step changes the parameters. */
 export interface TrainingOptions {
   /** Default 'adam'. */
@@ -151,6 +172,12 @@ export interface TrainingOptions {
   labelSmoothing?: number | undefined;
   /** The largest norm of all gradients together; they are scaled down to it. Default: none. */
   maxGradientNorm?: number | undefined;
+  /**
+   * Takes the batch in so many parts, one after the other, whose gradients are added: the step over the whole batch, each label
+   * that counts weighing the same, in so much less memory. Only batch norm sees a part at a time, and dropout drops other
+   * elements. No more parts than sequences. Default 1.
+   */
+  accumulate?: number | undefined;
 }
 
 const optionNames = new Set([
@@ -162,8 +189,15 @@ const optionNames = new Set([
   'weightDecay',
   'labelSmoothing',
   'maxGradientNorm',
+  'accumulate',
 ]);
 const optimizers = ['sgd', 'adam', 'adamw'];
+
+/** `accumulate`: at most as many parts as the core tells apart. */
+export function readAccumulate(value: unknown): number {
+  const { accumulate } = readOptions('options', value, optionNames);
+  return readInteger('accumulate', accumulate ?? 1, 1, 2 ** 15);
+}
 
 /** The core's step arguments by their fields' names. */
 export function readTrainingOptions(value: unknown, step: number): Record<string, number> {

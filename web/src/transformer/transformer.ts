@@ -1,12 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the Transformer. Its parameters live in the core; this object knows their names, the configuration and the step.
-import { aborted, disposed, invalidShape, invalidValue } from '../errors.js';
+import { aborted, disposed, invalidShape, invalidValue, notFinite } from '../errors.js';
 import type { NamedArray, TransformerBatch } from '../request.js';
 import { Tensor, type TensorLike } from '../tensor.js';
 import { readBoolean, readInteger, readOptions, readSignal } from '../validation/options.js';
 import { readTensor } from '../validation/shapes.js';
 import type { Host } from '../wasm/host.js';
 import {
+  partsOf,
+  readAccumulate,
   readInput,
   readSource,
   readTrainingBatch,
@@ -34,6 +36,34 @@ export interface TrainingProgress {
   /** The norm of all gradients together, before clipping. */
   gradientNorm: number;
   learningRate: number;
+}
+
+interface StepResult {
+  loss: number;
+  counted: number;
+  correct: number;
+  gradientNorm: number;
+  /** Where it went wrong, if it did. */
+  module: string | undefined;
+}
+
+// The core's `result`.
+function readStepResult(result: Float32Array): StepResult {
+  const [loss, counted, correct, gradientNorm, applied] = result as unknown as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const letters = result.subarray(5, result.indexOf(0, 5));
+  return {
+    loss,
+    counted,
+    correct,
+    gradientNorm,
+    module: applied === 0 ? String.fromCharCode(...letters) : undefined,
+  };
 }
 
 /** The weights of attention of every layer, each `[B,H,L,S]`. */
@@ -159,7 +189,8 @@ export class Transformer {
 
   /**
    * One step: forward, backward, clipping, optimizer. When loss or gradients are not finite, nothing is changed, and the
-   * promise rejects with `INVALID_VALUE`, naming the step; training can go on from there with another batch.
+   * promise rejects with a {@link TrainingError} (`INVALID_VALUE`) that has the step and the first module that went wrong;
+   * training can go on from there with another batch.
    *
    * @param options the optimizer's; its moments are kept from step to step.
    */
@@ -176,36 +207,45 @@ export class Transformer {
     const batch = readTrainingBatch(this.config, value);
     const step = this.#step + 1;
     const settings = readTrainingOptions(options, step);
+    const parts = partsOf(batch, readAccumulate(options));
     const host = this.#alive();
     // Taken now, so that steps that are started together count up.
     this.#step = step;
-    let results: Float32Array;
+    let results: StepResult[];
     try {
       await this.#created;
-      const request = { op: 'transformerStep', model: this.#model, settings, ...batch } as const;
-      results = (await host.run(request, signal)).output as Float32Array;
+      const labels = batch.labels as Int32Array;
+      const counted = labels.reduce((sum, label) => sum + Number(label >= 0), 0);
+      // All at once, so that nothing comes in between; after one that fails, those behind it do nothing.
+      const running = parts.map(async (rows, part) => {
+        const fields = { ...settings, part, parts: parts.length, counted };
+        const request = { op: 'transformerStep', model: this.#model, settings: fields, ...rows } as const;
+        return readStepResult((await host.run(request, signal)).output as Float32Array);
+      });
+      const settled = await Promise.allSettled(running);
+      results = settled.map((part, i) => {
+        if (part.status === 'rejected') throw part.reason;
+        const { loss, gradientNorm, module } = part.value;
+        if (module === undefined) return part.value;
+        const where = parts.length > 1 ? `step ${step}, part ${i + 1}` : `step ${step}`;
+        throw notFinite(
+          step,
+          module,
+          `${where}: ${module} is the first to be not finite; the loss is ${loss}, the gradients' norm ${gradientNorm}; nothing was changed`,
+        );
+      });
     } catch (error) {
       if (this.#step === step) this.#step = step - 1;
       throw error;
     }
-    const [loss, counted, correct, gradientNorm, applied] = results as unknown as number[] as [
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
-    if (applied === 0) {
-      if (this.#step === step) this.#step = step - 1;
-      throw invalidValue(
-        `step ${step}: the loss is ${loss} and the gradients' norm ${gradientNorm}; nothing was changed`,
-      );
-    }
+    const sum = (of: (result: StepResult) => number): number =>
+      results.reduce((total, result) => total + of(result), 0);
+    const counted = sum((result) => result.counted);
     return {
       step,
-      loss,
-      accuracy: counted > 0 ? correct / counted : 0,
-      gradientNorm,
+      loss: sum(({ loss }) => loss),
+      accuracy: counted > 0 ? sum(({ correct }) => correct) / counted : 0,
+      gradientNorm: (results.at(-1) as StepResult).gradientNorm,
       learningRate: settings.rate as number,
     };
   }

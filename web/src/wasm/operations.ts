@@ -160,8 +160,8 @@ export function planOf(
   }
 }
 
-// Loss, counted and correct rows, norm of the gradients, whether they were applied.
-const stepResults = 5;
+// Loss, counted and correct rows, norm of the gradients, whether they were applied; then the letters of a name.
+const stepResults = 5 + 96;
 
 function planBatch(request: TransformerBatch, struct: Struct): Plan {
   struct.set('batch.batch', request.batch);
