@@ -155,6 +155,12 @@ val LayerConfigTable() {
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_dim);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_base);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_interleaved);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.rule);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.factor);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.original_length);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.low);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.high);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.magnitude);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_low);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_high);
   return table.Finish();
@@ -287,6 +293,7 @@ val TransformerConfigTable() {
   HEADWISE_FIELD(table, TransformerConfig, kind);
   HEADWISE_FIELD(table, TransformerConfig, embed_dim);
   HEADWISE_FIELD(table, TransformerConfig, heads);
+  HEADWISE_FIELD(table, TransformerConfig, kv_heads);
   HEADWISE_FIELD(table, TransformerConfig, feed_forward);
   HEADWISE_FIELD(table, TransformerConfig, encoder_layers);
   HEADWISE_FIELD(table, TransformerConfig, decoder_layers);
@@ -299,6 +306,15 @@ val TransformerConfigTable() {
   HEADWISE_FIELD(table, TransformerConfig, final_norm);
   HEADWISE_FIELD(table, TransformerConfig, activation);
   HEADWISE_FIELD(table, TransformerConfig, position);
+  HEADWISE_FIELD(table, TransformerConfig, rope_dim);
+  HEADWISE_FIELD(table, TransformerConfig, rope_base);
+  HEADWISE_FIELD(table, TransformerConfig, rope_interleaved);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.rule);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.factor);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.original_length);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.low);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.high);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.magnitude);
   HEADWISE_FIELD(table, TransformerConfig, tied);
   HEADWISE_FIELD(table, TransformerConfig, scale_embedding);
   HEADWISE_FIELD(table, TransformerConfig, epsilon);

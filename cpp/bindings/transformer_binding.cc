@@ -52,10 +52,9 @@ struct StepOperation {
     self.target[2] = static_cast<float>(result.correct);
     self.target[3] = static_cast<float>(result.gradient_norm);
     self.target[4] = result.applied ? 1.0F : 0.0F;
-    float* name = std::fill_n(self.target + kStepNumbers, ParameterArena::kMostName, 0.0F) - ParameterArena::kMostName;
-    for (const char* letter = result.module; letter != nullptr && *letter != 0; ++letter) {
-      *name++ = static_cast<float>(*letter);
-    }
+    float* name = self.target + kStepNumbers;
+    std::fill_n(name, ParameterArena::kMostName, 0.0F);
+    for (const char* letter = result.module; *letter != 0; ++letter) *name++ = static_cast<float>(*letter);
   }
   TransformerStep step;
   float* target = nullptr;

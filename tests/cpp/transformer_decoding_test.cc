@@ -167,6 +167,14 @@ TEST(TransformerDecoding, LogitsAreThoseOfThePassOverTheWholeTarget) {
     c.norm = TransformerNorm::kRms;
     c.dropout = 0.5F;  // of training only
     ExpectAsWhole(c, "RMS norm");
+    c.position = PositionKind::kRotary;
+    c.kv_heads = 1;
+    c.norm_first = 1;
+    ExpectAsWhole(c, "rotary, one key head");
+    c.rope_dim = 2;
+    c.rope_interleaved = 1;
+    c.rope_scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
+    ExpectAsWhole(c, "rotary with scaling");
   }
 }
 

@@ -78,7 +78,7 @@ export interface LayerConfig {
   merge: 'concat' | 'sum';
   convolution?: { kernelSize: number; causal: boolean };
   score: 'scaled-dot' | 'dot' | 'cosine' | 'additive';
-  rope?: { base: number; dim: number; interleaved: boolean };
+  rope?: RotarySettings;
   seed: [low: number, high: number];
 }
 

@@ -1,5 +1,6 @@
 // Public: the Transformer (Vaswani et al., 2017) as encoder-decoder, decoder or encoder: forward, and a training step by the
-// core's own gradients. Float32, tensors row-major. Parameters bear the names and shapes of torch.nn.Transformer's.
+// core's own gradients. Float32, tensors row-major. Parameters bear the names and shapes of torch.nn.Transformer's; with fewer
+// key heads than query heads in_proj_weight has so many rows less.
 //
 // Start reading at TransformerForward::Prepare; the Transformer object holds the parameters only.
 #pragma once
@@ -11,6 +12,7 @@
 #include "headwise/job.h"
 #include "headwise/optimizer.h"
 #include "headwise/parameter_arena.h"
+#include "headwise/rotary.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
 
@@ -22,13 +24,19 @@ enum class TransformerKind : std::int32_t {
   kEncoder = 2,         // source tokens or patches -> a class for each position
 };
 enum class TransformerNorm : std::int32_t { kLayer = 0, kRms = 1, kBatch = 2 };
-enum class PositionKind : std::int32_t { kSinusoidal = 0, kLearned = 1, kNone = 2 };
+enum class PositionKind : std::int32_t {
+  kSinusoidal = 0,
+  kLearned = 1,
+  kNone = 2,
+  kRotary = 3,  // queries and keys of self-attention are turned; cross-attention has no positions
+};
 
 // Fixed-width fields only.
 struct TransformerConfig {
   TransformerKind kind = TransformerKind::kEncoderDecoder;
   std::int32_t embed_dim = 0;       // E, a multiple of heads
   std::int32_t heads = 0;           // H
+  std::int32_t kv_heads = 0;        // G, a divisor of H; 0: H
   std::int32_t feed_forward = 0;    // width of the inner layer
   std::int32_t encoder_layers = 0;  // not with kDecoder
   std::int32_t decoder_layers = 0;  // not with kEncoder
@@ -41,6 +49,10 @@ struct TransformerConfig {
   std::int32_t final_norm = 0;  // nonzero: a norm after each stack, as pre-norm wants it
   ActivationKind activation = ActivationKind::kRelu;
   PositionKind position = PositionKind::kSinusoidal;
+  std::int32_t rope_dim = 0;  // kRotary: elements of a head that turn, even; 0: all. As in rotary.h
+  float rope_base = 10000.0F;
+  std::int32_t rope_interleaved = 0;
+  RotaryScaling rope_scaling;
   std::int32_t tied = 0;             // nonzero: the target's embedding is the output projection too
   std::int32_t scale_embedding = 1;  // nonzero: token embeddings times sqrt(E), as published
   float epsilon = 1e-5F;
@@ -143,8 +155,8 @@ struct TrainingResult {
   double gradient_norm = 0.0;  // before clipping; of all parts so far
   bool applied = false;        // false: loss or gradients are not finite, and the model is as before
   // Then: the first module whose output is not finite, or, going backward, its gradients: a parameter's name without its last
-  // word, such as "decoder.layers.1.self_attn"; or "loss". Lives as long as the step.
-  const char* module = nullptr;
+  // word, such as "decoder.layers.1.self_attn"; or "loss". Else empty.
+  char module[ParameterArena::kMostName] = {};
 };
 
 class TransformerStep {

@@ -47,12 +47,12 @@ class TransformerDecoding {
   std::int32_t capacity_ = 0;
   std::int32_t length_ = 0;
   std::int32_t kv_heads_ = 0;
-  std::int32_t kv_width_ = 0;         // of all key heads side by side
-  KeyValueCache* caches_ = nullptr;   // [layers]: self-attention's
-  bool cross_ = false;                // there is an encoder
-  bool source_read_ = false;          // memory_ holds what it is to hold
-  std::int32_t source_length_ = 0;    // S
-  float* memory_ = nullptr;           // for each layer keys and values of the encoder's output, [S, kv_width]
+  std::int32_t kv_width_ = 0;            // of all key heads side by side
+  KeyValueCache* caches_ = nullptr;      // [layers]: self-attention's
+  bool cross_ = false;                   // there is an encoder
+  bool source_read_ = false;             // memory_ holds what it is to hold
+  std::int32_t source_length_ = 0;       // S
+  float* memory_ = nullptr;              // for each layer keys and values of the encoder's output, [S, kv_width]
   std::uint8_t* source_mask_ = nullptr;  // [S], null: all are real tokens
 };
 

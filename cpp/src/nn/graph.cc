@@ -9,6 +9,7 @@
 #include "nn/element_blocks.h"
 #include "nn/graph_decoding_nodes.h"
 #include "nn/graph_nodes.h"
+#include "nn/graph_rotate_node.h"
 
 namespace headwise {
 namespace {
@@ -57,6 +58,10 @@ void* Graph::Take(std::uint64_t bytes) {
   }
   blocks_ = new (block) Block{blocks_};
   return block + AlignUp(sizeof(Block));
+}
+
+std::int32_t* Graph::Integers(std::int64_t count) {
+  return static_cast<std::int32_t*>(Take(CheckedMul(static_cast<std::uint64_t>(count), sizeof(std::int32_t))));
 }
 
 float* Graph::Floats(std::int64_t count) {
@@ -190,6 +195,15 @@ Value* Graph::AddPositions(Value* x, Value* positions, std::int32_t length) {
   Value* y = NewValue(x->rows, x->width);
   if (y == nullptr) return nullptr;
   return Append(Make<PositionNode>(x, positions, length, y), y, {x, positions}, true);
+}
+
+Value* Graph::Rotate(Value* x, const RotaryArgs& options) {
+  if (!status_.ok()) return nullptr;
+  const std::int64_t rows = std::int64_t{options.batch} * options.rows;
+  if (!Fits(options.heads > 0 && x->width % options.heads == 0 && x->rows == rows, "rotary")) return nullptr;
+  Value* y = NewValue(x->rows, x->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<RotateNode>(x, options, y), y, {x}, true);
 }
 
 Value* Graph::Attend(Value* q, Value* k, Value* v, const AttentionArgs& options, float dropout) {

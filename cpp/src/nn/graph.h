@@ -17,6 +17,7 @@
 #include "headwise/kv_cache.h"
 #include "headwise/norm.h"
 #include "headwise/parameter_arena.h"
+#include "headwise/rotary.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
 
@@ -86,6 +87,9 @@ class Graph {
                std::int32_t length);
   // y[r] = x[r] + positions[r mod length]; `positions` null: x itself.
   Value* AddPositions(Value* x, Value* positions, std::int32_t length);
+  // Heads side by side, turned by their positions: `options` brings batch, heads, rows (which stand at 0 ... rows - 1), dim,
+  // base, interleaved and scaling; the rest is set here.
+  Value* Rotate(Value* x, const RotaryArgs& options);
   // Heads side by side: q [B L, H D], k and v [B S, G D], without training also [S, G D], which the batch then shares.
   // `options` brings batch, heads, kv_heads, queries, keys, the scale, masks, and room for weights; its tensors and strides
   // are set here.
@@ -110,6 +114,7 @@ class Graph {
   ThreadPool& pool() { return pool_; }
   bool training() const { return training_; }
   float* Floats(std::int64_t count);
+  std::int32_t* Integers(std::int64_t count);
   std::uint64_t seed() const { return seed_; }
   std::int64_t step() const { return step_; }
   // Where to put the gradient of `value`: null when none is wanted; *add says whether it is to be added there.

@@ -82,7 +82,8 @@ Value* TransformerBuild::Embedded(const char* name, const char* position, const 
                                   std::int32_t length) {
   graph_.Enter(name);
   const float scale = c_.scale_embedding != 0 ? std::sqrt(static_cast<float>(c_.embed_dim)) : 1.0F;
-  Value* x = graph_.Embed(Find(Path(name, ".weight").text), ids, batch_.batch * length, scale, Positions(position), length);
+  Value* x =
+      graph_.Embed(Find(Path(name, ".weight").text), ids, batch_.batch * length, scale, Positions(position), length);
   return graph_.Dropout(x, c_.dropout);
 }
 
@@ -96,6 +97,7 @@ Value* TransformerBuild::Positions(const char* learned) {
     case PositionKind::kLearned:
       return Find(learned, past, rows);
     case PositionKind::kNone:
+    case PositionKind::kRotary:
       break;
   }
   return nullptr;
@@ -137,9 +139,25 @@ Value* TransformerBuild::Norm(Value* x, const char* name) {
 
 Value* TransformerBuild::Projected(Value* x, const char* name, int part, float* into) {
   const std::int32_t e = c_.embed_dim;
+  const std::int32_t kv = e / c_.heads * c_.kv_heads;
+  const std::int32_t first[] = {0, e, e + kv};
+  const std::int32_t rows = part == 0 ? e : kv;
   const Path weight(name, ".in_proj_weight");
   const Path bias(name, ".in_proj_bias");
-  return graph_.Linear(x, Find(weight.text, part * e, e), Find(bias.text, part * e, e), into);
+  return graph_.Linear(x, Find(weight.text, first[part], rows), Find(bias.text, first[part], rows), into);
+}
+
+Value* TransformerBuild::Turned(Value* x, std::int32_t heads, std::int32_t length) {
+  if (c_.position != PositionKind::kRotary) return x;
+  RotaryArgs options;
+  options.batch = batch_.batch;
+  options.heads = heads;
+  options.rows = length;
+  options.dim = c_.rope_dim;
+  options.base = c_.rope_base;
+  options.interleaved = c_.rope_interleaved;
+  options.scaling = c_.rope_scaling;
+  return graph_.Rotate(x, options);
 }
 
 Value* TransformerBuild::Attention(Value* x, const char* name, const Reading& reading) {
@@ -147,7 +165,7 @@ Value* TransformerBuild::Attention(Value* x, const char* name, const Reading& re
   AttentionArgs options;
   options.batch = batch_.batch;
   options.heads = c_.heads;
-  options.kv_heads = c_.heads;
+  options.kv_heads = c_.kv_heads;
   options.queries = reading.length;
   options.scale = 1.0F / std::sqrt(static_cast<float>(c_.embed_dim / c_.heads));
   options.causal = reading.causal ? 1 : 0;
@@ -167,6 +185,11 @@ Value* TransformerBuild::Attention(Value* x, const char* name, const Reading& re
                             decoding_->caches_[reading.layer]);
   } else {
     Value* from = reading.cross ? reading.memory : x;
+    Value* k = Projected(from, name, 1);
+    if (!reading.cross) {
+      q = Turned(q, c_.heads, reading.length);
+      k = Turned(k, c_.kv_heads, reading.length);
+    }
     options.keys = reading.cross ? batch_.source_length : reading.length;
     // Padding is the source's: what a target row may see is never past its own.
     if (!reading.causal) options.key_padding_mask = batch_.source_mask;
@@ -174,7 +197,7 @@ Value* TransformerBuild::Attention(Value* x, const char* name, const Reading& re
       options.weights = weights_;
       weights_ += std::int64_t{batch_.batch} * c_.heads * reading.length * options.keys;
     }
-    y = graph_.Attend(q, Projected(from, name, 1), Projected(from, name, 2), options, c_.dropout);
+    y = graph_.Attend(q, k, Projected(from, name, 2), options, c_.dropout);
   }
   return graph_.Linear(y, Find(Path(name, ".out_proj.weight").text), Find(Path(name, ".out_proj.bias").text));
 }

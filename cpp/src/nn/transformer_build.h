@@ -46,8 +46,8 @@ class TransformerBuild {
   // Where a layer's attention finds what it reads.
   struct Reading {
     std::int32_t layer = 0;
-    std::int32_t length = 0;   // queries
-    Value* memory = nullptr;   // null: self-attention, unless `cross`
+    std::int32_t length = 0;  // queries
+    Value* memory = nullptr;  // null: self-attention, unless `cross`
     bool cross = false;
     bool causal = false;
   };
@@ -61,6 +61,8 @@ class TransformerBuild {
   Value* Norm(Value* x, const char* name);
   // 0 queries, 1 keys, 2 values.
   Value* Projected(Value* x, const char* name, int part, float* into = nullptr);
+  // By their positions, if those are rotary.
+  Value* Turned(Value* x, std::int32_t heads, std::int32_t length);
   Value* Attention(Value* x, const char* name, const Reading& reading);
   Value* FeedForward(Value* x, const char* layer);
   template <class Branch>

@@ -22,8 +22,8 @@ constexpr std::int32_t kMostParts = 1 << 15;
 
 // What one call holds.
 struct TransformerCall {
-  TransformerCall(ThreadPool& pool, bool training, std::uint64_t seed, std::int64_t at_step, std::int32_t part)
-      : graph(pool, training, seed, at_step, static_cast<std::uint32_t>(part) << kPartBits) {}
+  TransformerCall(ThreadPool& pool, bool training, std::uint64_t seed, std::int64_t at_step, std::int32_t at_part)
+      : graph(pool, training, seed, at_step, static_cast<std::uint32_t>(at_part) << kPartBits) {}
   Graph graph;
   Value* logits = nullptr;
   float* target = nullptr;  // where a forward pass' logits go
@@ -85,7 +85,7 @@ void Judge(void* context, std::int64_t /*index*/, int /*thread*/) {
 void Finish(void* context, std::int64_t /*index*/, int /*thread*/) {
   auto& call = *static_cast<TransformerCall*>(context);
   if (call.skip) return;
-  *call.parts_done = call.part + 1;
+  *call.parts_done = call.last ? 0 : call.part + 1;
   const ParameterArena& buffers = *call.buffers;
   if (call.last && buffers.gradients() != nullptr) {
     std::copy_n(buffers.gradients(), buffers.floats(), buffers.values());
@@ -130,7 +130,8 @@ Status TransformerStep::Prepare(Transformer& model, const TransformerBatch& batc
   if (part < 0 || part >= options.parts || options.parts > kMostParts) return Status::InvalidValue("part");
   if (part > 0 && model.parts_done_ != part) return Status::InvalidValue("part");
   model.parts_done_ = 0;  // unless this one is taken to its end
-  if (Status status = MakeCall(pool, model.config(), true, options.step, options.part, &call_); !status.ok()) return status;
+  if (Status status = MakeCall(pool, model.config(), true, options.step, options.part, &call_); !status.ok())
+    return status;
   TransformerCall& call = *call_;
   call.parameters = &parameters;
   call.buffers = &model.buffers_;
@@ -164,7 +165,9 @@ Status TransformerStep::Prepare(Transformer& model, const TransformerBatch& batc
 
 TrainingResult TransformerStep::result() const {
   const CrossEntropyResult& loss = call_->loss->result();
-  return {loss.loss, loss.counted, loss.correct, call_->clip.norm(), !call_->skip, call_->module};
+  TrainingResult result{loss.loss, loss.counted, loss.correct, call_->clip.norm(), !call_->skip};
+  if (call_->module != nullptr) std::strncpy(result.module, call_->module, sizeof(result.module) - 1);
+  return result;
 }
 
 }  // namespace headwise

@@ -49,10 +49,16 @@ Status TransformerDecoding::Init(const Transformer& model, std::int32_t rows, st
   if (capacity < 1 || capacity > c.most_positions) return Status::InvalidShape("capacity");
   KeyValueCacheConfig config;
   config.batch = rows;
-  config.kv_heads = c.heads;
+  config.kv_heads = c.kv_heads;
   config.head_dim = c.embed_dim / c.heads;
   config.value_dim = config.head_dim;
   config.capacity = capacity;
+  if (c.position == PositionKind::kRotary) {
+    config.rope_dim = c.rope_dim;
+    config.rope_base = c.rope_base;
+    config.rope_interleaved = c.rope_interleaved;
+    config.rope_scaling = c.rope_scaling;
+  }
   const auto init = [&config](KeyValueCache& cache, std::int32_t /*layer*/) { return cache.Init(config); };
   if (Status status = MakeCaches(c.decoder_layers, &caches_, init); !status.ok()) return status;
   layers_ = c.decoder_layers;
@@ -84,8 +90,9 @@ Status TransformerDecoding::Select(const std::int32_t* rows, std::int32_t count,
 }
 
 bool TransformerDecoding::Fits(const TransformerConfig& c) const {
-  return caches_ != nullptr && layers_ == c.decoder_layers && kv_heads_ == c.heads && kv_width_ == c.embed_dim &&
-         capacity_ <= c.most_positions && cross_ == (c.kind == TransformerKind::kEncoderDecoder);
+  return caches_ != nullptr && layers_ == c.decoder_layers && kv_heads_ == c.kv_heads &&
+         kv_width_ == c.embed_dim / c.heads * c.kv_heads && capacity_ <= c.most_positions &&
+         cross_ == (c.kind == TransformerKind::kEncoderDecoder);
 }
 
 // Room for a source; what was read before is forgotten.

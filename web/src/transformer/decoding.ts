@@ -91,7 +91,10 @@ export class TransformerDecoding {
    * @returns the logits behind the last of them, `[rows,targetVocabulary]`: those that `forward` gives for the whole target.
    * @throws RangeError `INVALID_SHAPE` for more tokens than there is room for, `INVALID_VALUE` for one out of range.
    */
-  async read(tokens: IntegersLike, options?: { signal?: AbortSignal | undefined }): Promise<Tensor> {
+  async read(
+    tokens: IntegersLike,
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<Tensor> {
     const host = this.#alive();
     const { vocabulary, model, decoding } = this.#owner;
     const { data, shape } = readTokens('tokens', tokens, vocabulary);
@@ -106,12 +109,12 @@ export class TransformerDecoding {
       );
     }
     const request: TransformerDecodeRequest = {
+      ...(this.#length === 0 ? this.#source : { sourceLength: 0 }),
       op: 'transformerDecode',
       model,
       decoding,
       start: this.#length,
       batch: rows,
-      ...(this.#length === 0 ? this.#source : { sourceLength: 0 }),
       targetLength: count,
       target: data,
       logits: rows * vocabulary,

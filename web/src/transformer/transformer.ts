@@ -17,7 +17,7 @@ import {
   type TrainingOptions,
   type TransformerInput,
 } from './batch.js';
-import { fieldsOf, type ResolvedTransformerConfig } from './config.js';
+import { checkSavedConfig, fieldsOf, type ResolvedTransformerConfig } from './config.js';
 import { TransformerDecoding } from './decoding.js';
 import { beamSearch, drawTokens } from './generate.js';
 import { readSafetensors, writeSafetensors } from './safetensors.js';
@@ -219,7 +219,12 @@ export class Transformer {
       // All at once, so that nothing comes in between; after one that fails, those behind it do nothing.
       const running = parts.map(async (rows, part) => {
         const fields = { ...settings, part, parts: parts.length, counted };
-        const request = { op: 'transformerStep', model: this.#model, settings: fields, ...rows } as const;
+        const request = {
+          op: 'transformerStep',
+          model: this.#model,
+          settings: fields,
+          ...rows,
+        } as const;
         return readStepResult((await host.run(request, signal)).output as Float32Array);
       });
       const settled = await Promise.allSettled(running);
@@ -397,11 +402,12 @@ export class Transformer {
   }
 
   /**
-   * Sets all parameters from what {@link Transformer.save} made of a model of the same shape. Without the optimizer's moments
+   * Sets all parameters from what {@link Transformer.save} made of a model of the same configuration. Without the optimizer's moments
    * in the file, these begin anew, and so does the count of steps.
    */
   async load(file: Uint8Array | ArrayBuffer): Promise<void> {
     const { tensors, metadata } = readSafetensors(file);
+    checkSavedConfig(this.config, metadata.headwise);
     const given = new Map(tensors.map((tensor) => [tensor.name, tensor]));
     const own = await this.#tensors(true);
     const isMoment = (name: string): boolean => /^(first|second)\./.test(name);

@@ -24,7 +24,14 @@ import { Caches } from './caches.js';
 import { Decodings } from './decodings.js';
 import type { Bindings } from './glue.js';
 import { alignUp, Heap, type Block } from './heap.js';
-import { planOf, structsOf, type Input, type Operation, type Output } from './operations.js';
+import {
+  planOf,
+  setRotaryScaling,
+  structsOf,
+  type Input,
+  type Operation,
+  type Output,
+} from './operations.js';
 import { Struct } from './struct.js';
 
 /** A call that runs in slices. `end` must follow, whatever happened. */
@@ -279,6 +286,7 @@ export class Core {
       struct.set('rope_dim', config.rope?.dim ?? 0);
       struct.set('rope_base', config.rope?.base ?? 1);
       struct.set('rope_interleaved', config.rope?.interleaved === true ? 1 : 0);
+      setRotaryScaling(struct, 'rope_scaling', config.rope?.scaling);
       struct.set('seed_low', config.seed[0]);
       struct.set('seed_high', config.seed[1]);
       struct.write(this.#heap.views(), address);
