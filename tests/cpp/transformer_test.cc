@@ -339,11 +339,13 @@ TEST(Transformer, WhatIsNotFiniteIsNamed) {
   }
 }
 
-// Forward all is finite: ReLU lets nothing through to a huge matrix, backward a huge gradient meets it.
+// Forward all is finite: a gain of 0 lets nothing through to a huge matrix. Backward a huge gradient meets it, and what comes
+// of it spreads through the residual.
 TEST(Transformer, GradientsThatAreNotFiniteAreNamed) {
   ThreadPool pool(1);
   Transformer model;
-  const TransformerConfig c = SmallConfig(TransformerKind::kDecoder);
+  TransformerConfig c = SmallConfig(TransformerKind::kDecoder);
+  c.norm_first = 1;
   ASSERT_TRUE(model.Init(c, 2).ok());
   ParameterArena& arena = model.parameters();
   const auto fill = [&](const char* name, float value) {
@@ -351,14 +353,15 @@ TEST(Transformer, GradientsThatAreNotFiniteAreNamed) {
     for (std::int64_t i = 0; i < arena.parameter(p).count; ++i) arena.value(p)[i] = (i % 3 == 0 ? -1.0F : 1.0F) * value;
   };
   fill("generator.weight", 1e20F);
-  fill("decoder.layers.0.linear2.weight", 1e20F);
-  std::fill_n(arena.value(arena.Find("decoder.layers.0.linear1.bias")), c.feed_forward, -1e3F);
+  fill("decoder.layers.0.norm2.weight", 0.0F);
+  fill("decoder.layers.0.linear1.weight", 1e20F);
+  std::fill_n(arena.value(arena.Find("decoder.layers.0.linear1.bias")), c.feed_forward, 1.0F);
   Batch batch(c, 2, 1, 3, 2);
   const TrainingResult result = Train(model, batch, {}, pool);
   EXPECT_FALSE(result.applied);
   EXPECT_TRUE(std::isfinite(result.loss));
   EXPECT_FALSE(std::isfinite(result.gradient_norm));
-  EXPECT_STREQ(result.module, "decoder.layers.0.linear2");
+  EXPECT_STREQ(result.module, "decoder.layers.0.linear1");
 }
 
 TEST(Transformer, AStepInPartsIsTheStepOverTheWholeBatch) {
