@@ -16,6 +16,7 @@
 #include "headwise/multi_head_attention.h"
 #include "headwise/positional_encoding.h"
 #include "headwise/rotary.h"
+#include "headwise/transformer_decoding.h"
 #include "layer_call.h"
 #include "transformer_call.h"
 
@@ -154,6 +155,12 @@ val LayerConfigTable() {
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_dim);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_base);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_interleaved);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.rule);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.factor);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.original_length);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.low);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.high);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.magnitude);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_low);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_high);
   return table.Finish();
@@ -286,6 +293,7 @@ val TransformerConfigTable() {
   HEADWISE_FIELD(table, TransformerConfig, kind);
   HEADWISE_FIELD(table, TransformerConfig, embed_dim);
   HEADWISE_FIELD(table, TransformerConfig, heads);
+  HEADWISE_FIELD(table, TransformerConfig, kv_heads);
   HEADWISE_FIELD(table, TransformerConfig, feed_forward);
   HEADWISE_FIELD(table, TransformerConfig, encoder_layers);
   HEADWISE_FIELD(table, TransformerConfig, decoder_layers);
@@ -298,6 +306,15 @@ val TransformerConfigTable() {
   HEADWISE_FIELD(table, TransformerConfig, final_norm);
   HEADWISE_FIELD(table, TransformerConfig, activation);
   HEADWISE_FIELD(table, TransformerConfig, position);
+  HEADWISE_FIELD(table, TransformerConfig, rope_dim);
+  HEADWISE_FIELD(table, TransformerConfig, rope_base);
+  HEADWISE_FIELD(table, TransformerConfig, rope_interleaved);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.rule);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.factor);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.original_length);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.low);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.high);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.magnitude);
   HEADWISE_FIELD(table, TransformerConfig, tied);
   HEADWISE_FIELD(table, TransformerConfig, scale_embedding);
   HEADWISE_FIELD(table, TransformerConfig, epsilon);
@@ -365,7 +382,24 @@ val TransformerStepTable() {
   HEADWISE_FIELD(table, TransformerStepArgs, step);
   HEADWISE_FIELD(table, TransformerStepArgs, smoothing);
   HEADWISE_FIELD(table, TransformerStepArgs, max_norm);
+  HEADWISE_FIELD(table, TransformerStepArgs, part);
+  HEADWISE_FIELD(table, TransformerStepArgs, parts);
+  HEADWISE_FIELD(table, TransformerStepArgs, counted);
   HEADWISE_FIELD(table, TransformerStepArgs, result);
+  return table.Finish();
+}
+
+val TransformerDecodeTable() {
+  Table table(sizeof(TransformerDecodeArgs));
+  HEADWISE_FIELD(table, TransformerDecodeArgs, model);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, decoding);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_length);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_vectors);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_mask);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, target_length);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, target);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, logits);
   return table.Finish();
 }
 
@@ -385,6 +419,7 @@ val Layout() {
   layout.set("TransformerBatch", TransformerBatchTable());
   layout.set("TransformerForwardArgs", TransformerForwardTable());
   layout.set("TransformerStepArgs", TransformerStepTable());
+  layout.set("TransformerDecodeArgs", TransformerDecodeTable());
   layout.set("LinearArgs", LinearTable());
   layout.set("EmbeddingArgs", EmbeddingTable());
   layout.set("PositionalEncodingArgs", PositionalEncodingTable());

@@ -35,3 +35,6 @@ export const gradientsByDifferences = { absolute: 2e-5, relative: 2e-5 };
  * 2e-6 at most, some units in the last place.
  */
 export const otherTraining = { absolute: 1e-5, relative: 0 };
+
+/** A target read token by token beside one pass over it: the same float32 sums in other blocks, through layers and norms. */
+export const decoded = { absolute: 1e-5, relative: 1e-5 };

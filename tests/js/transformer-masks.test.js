@@ -83,6 +83,24 @@ test('what is hidden learns nothing', async () => {
   expect(await learns({ sourceAttention: hidden.sourceAttention })).toBe(true);
 });
 
+test('a batch in parts has the masks of its own sequences', async () => {
+  const keys = [[[[true, true, false]]], [[[false, true, true]]]]; // prettier-ignore
+  const bias = [0.5, -1, 2]; // the same for all of them
+  const masks = {
+    sourceMask: [[true, false, true], [true, true, true]], // prettier-ignore
+    targetMask: [[true, true, true, false], [false, true, true, true]], // prettier-ignore
+    memoryAttention: { mask: keys, bias },
+    causal: false,
+  };
+  const step = async (options) => {
+    const model = engine.transformer(config);
+    const { loss, gradientNorm } = await model.trainStep({ ...batch, labels, ...masks }, options);
+    model.dispose();
+    return [loss, gradientNorm];
+  };
+  expectClose(await step({ accumulate: 2 }), await step({}), byHand);
+});
+
 test('rows that see nothing break nothing', async () => {
   const model = engine.transformer(config);
   const none = [[false, false, false], [true, true, true]]; // prettier-ignore

@@ -3,7 +3,7 @@ export { createEngine } from './create-engine.js';
 export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
 export type { CostModel } from './cost-model.js';
 export type { GpuInfo, LastCall } from './gpu-info.js';
-export { HeadwiseError, type ErrorCode } from './errors.js';
+export { HeadwiseError, type ErrorCode, type TrainingError } from './errors.js';
 export { GpuTensor } from './gpu-tensor.js';
 export type { KVCache } from './kv-cache.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';
@@ -18,6 +18,7 @@ export type {
   TransformerInput,
 } from './transformer/batch.js';
 export type { TransformerConfig } from './transformer/config.js';
+export type { TransformerDecoding } from './transformer/decoding.js';
 export type { GenerateOptions } from './transformer/sample.js';
 export type { TransformerAttentionOptions, TransformerMasks } from './transformer/scopes.js';
 export {

@@ -78,7 +78,7 @@ export interface LayerConfig {
   merge: 'concat' | 'sum';
   convolution?: { kernelSize: number; causal: boolean };
   score: 'scaled-dot' | 'dot' | 'cosine' | 'additive';
-  rope?: { base: number; dim: number; interleaved: boolean };
+  rope?: RotarySettings;
   seed: [low: number, high: number];
 }
 
@@ -239,6 +239,19 @@ export interface TransformerStepRequest extends TransformerBatch {
   settings: Record<string, number>;
 }
 
+/**
+ * Target tokens of every row of a decoding, which follow upon those that it has read; with the first of them the source, of one
+ * sequence. `batch` is the number of rows.
+ */
+export interface TransformerDecodeRequest extends Omit<TransformerBatch, 'labels'> {
+  op: 'transformerDecode';
+  model: number;
+  decoding: number;
+  /** The length that the call was made for. */
+  start: number;
+  logits: number;
+}
+
 /** A model's tensors by name. */
 export interface NamedArray {
   name: string;
@@ -253,6 +266,7 @@ export type ComputeRequest =
   | LayerForwardRequest
   | TransformerForwardRequest
   | TransformerStepRequest
+  | TransformerDecodeRequest
   | LinearRequest
   | EmbeddingRequest
   | PositionalEncodingRequest
@@ -279,7 +293,15 @@ export type CacheRequest =
   | { op: 'readCache'; cache: number }
   | { op: 'destroyCache'; cache: number };
 
-export type Request = ComputeRequest | LayerRequest | CacheRequest;
+/** Short business with a decoding. `decoding` is a number that the caller chooses. */
+export type DecodingRequest =
+  | { op: 'createDecoding'; decoding: number; model: number; rows: number; capacity: number }
+  | { op: 'selectDecoding'; decoding: number; rows: Int32Array }
+  | { op: 'destroyDecoding'; decoding: number };
+
+export type ShortRequest = LayerRequest | CacheRequest | DecodingRequest;
+
+export type Request = ComputeRequest | ShortRequest;
 
 const shortOps = new Set<string>([
   'createLayer',
@@ -295,7 +317,10 @@ const shortOps = new Set<string>([
   'trimCache',
   'readCache',
   'destroyCache',
-] satisfies (LayerRequest | CacheRequest)['op'][]);
+  'createDecoding',
+  'selectDecoding',
+  'destroyDecoding',
+] satisfies ShortRequest['op'][]);
 
 export function isCompute(request: Request): request is ComputeRequest {
   return !shortOps.has(request.op);

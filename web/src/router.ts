@@ -14,12 +14,11 @@ import { residentOf, residentsIn, standIn, type Resident } from './resident.js';
 import {
   isCompute,
   mapArrays,
-  type CacheRequest,
   type ComputeRequest,
-  type LayerRequest,
   type ParameterArrays,
   type Request,
   type Response,
+  type ShortRequest,
 } from './request.js';
 import type { GpuInfo, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
@@ -272,7 +271,7 @@ export class Router implements Host {
   }
 
   // What the core does with a layer, the GPU has to hear of, in the same order.
-  #noteLayer(request: LayerRequest | CacheRequest): void {
+  #noteLayer(request: ShortRequest): void {
     switch (request.op) {
       case 'createLayer':
         this.#layers.set(request.layer, request.config);
@@ -288,7 +287,7 @@ export class Router implements Host {
     }
   }
 
-  async #runLayer(request: LayerRequest | CacheRequest): Promise<Response> {
+  async #runLayer(request: ShortRequest): Promise<Response> {
     const running = this.#cpu.run(request);
     this.#noteLayer(request);
     return running;

@@ -82,3 +82,27 @@ export function readMasks(
   set('memoryScope', scope('memoryAttention', l, s));
   if (!readBoolean('causal', given.causal, true)) batch.targetOpen = true;
 }
+
+/** Those of the sequences `first` … `end` − 1. */
+export function partOfMasks(
+  batch: TransformerBatch,
+  part: TransformerBatch,
+  first: number,
+  end: number,
+): void {
+  const rows = <A extends Float32Array | Uint8Array>(array: A, stride: number): A =>
+    array.subarray(first * stride, stride > 0 ? end * stride : array.length) as A;
+  for (const key of ['sourceMask', 'targetMask', 'memoryMask'] as const) {
+    const mask = batch[key];
+    if (mask !== undefined) part[key] = rows(mask, mask.length / batch.batch);
+  }
+  for (const key of ['sourceScope', 'targetScope', 'memoryScope'] as const) {
+    if (batch[key] === undefined) continue;
+    const { mask, bias } = batch[key];
+    part[key] = {};
+    if (mask !== undefined)
+      part[key].mask = { data: rows(mask.data, mask.strides[0]), strides: mask.strides };
+    if (bias !== undefined)
+      part[key].bias = { data: rows(bias.data, bias.strides[0]), strides: bias.strides };
+  }
+}

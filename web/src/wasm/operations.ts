@@ -12,6 +12,7 @@ import type {
   RotaryRequest,
   Strides,
   TransformerBatch,
+  TransformerDecodeRequest,
 } from '../request.js';
 import type { Layout } from './glue.js';
 import { Struct } from './struct.js';
@@ -61,6 +62,7 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
       'batch',
       'TransformerBatch',
     ),
+    transformerDecode: new Struct(layout, 'TransformerDecodeArgs'),
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
@@ -70,12 +72,13 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
   };
 }
 
-/** Sets the struct's numbers. `layerOf` and `cacheOf` turn a number into an address, or throw. */
+/** Sets the struct's numbers. `layerOf`, `cacheOf` and `decodingOf` turn a number into an address, or throw. */
 export function planOf(
   request: ComputeRequest,
   struct: Struct,
   layerOf: (layer: number) => number,
   cacheOf: (request: CacheStepRequest) => number,
+  decodingOf: (request: TransformerDecodeRequest) => number,
 ): Plan {
   struct.clear();
   switch (request.op) {
@@ -127,6 +130,10 @@ export function planOf(
       plan.outputs.push({ field: 'result', result: 'output', length: stepResults });
       return plan;
     }
+    case 'transformerDecode':
+      struct.set('model', layerOf(request.model));
+      struct.set('decoding', decodingOf(request));
+      return planDecode(request, struct);
     case 'linear': {
       const { rows, out, x, kernel, bias } = request;
       struct.set('rows', rows);
@@ -161,8 +168,8 @@ export function planOf(
   }
 }
 
-// Loss, counted and correct rows, norm of the gradients, whether they were applied.
-const stepResults = 5;
+// Loss, counted and correct rows, norm of the gradients, whether they were applied; then the letters of a name.
+const stepResults = 5 + 96;
 
 function planBatch(request: TransformerBatch, struct: Struct): Plan {
   struct.set('batch', request.batch);
@@ -189,6 +196,17 @@ function planBatch(request: TransformerBatch, struct: Struct): Plan {
     if (bias !== undefined) setStrides(struct, biasFields, bias.strides);
   }
   return { inputs, outputs: [] };
+}
+
+function planDecode(request: TransformerDecodeRequest, struct: Struct): Plan {
+  struct.set('source_length', request.sourceLength);
+  struct.set('target_length', request.targetLength);
+  const inputs: Input[] = [{ field: 'target', array: request.target as Int32Array }];
+  const { source, sourceVectors, sourceMask } = request;
+  if (source !== undefined) inputs.push({ field: 'source', array: source });
+  if (sourceVectors !== undefined) inputs.push({ field: 'source_vectors', array: sourceVectors });
+  if (sourceMask !== undefined) inputs.push({ field: 'source_mask', array: sourceMask });
+  return { inputs, outputs: [{ field: 'logits', result: 'output', length: request.logits }] };
 }
 
 function planSettings(request: AttentionSettings, struct: Struct): Plan {
