@@ -21,10 +21,10 @@ struct CrossEntropyArgs {
   std::int32_t ignored = -1;              // rows with this target count for nothing: padding
   const float* logits = nullptr;          // [rows, V]
   const std::int32_t* targets = nullptr;  // [rows], each `ignored` or 0 ... V - 1
-  std::int32_t divisor = 0;               // of the sum over rows, for a part of a larger batch; 0: the rows that count
   float* row_loss = nullptr;              // [rows]: 0 where ignored
   std::uint8_t* row_correct = nullptr;    // [rows]: 1 where the target is on top
   float* d_logits = nullptr;              // [rows, V], null: not wanted; may be logits
+  std::int32_t divisor = 0;               // of the sum over rows, for a part of a larger batch; 0: the rows that count
 };
 
 struct CrossEntropyResult {

@@ -43,15 +43,15 @@ export const decoderOnly = {
 };
 export const deeper = { ...small, decoderLayers: 2 };
 
-/** A model off its start values, so that no part of it is left out unseen. */
-export async function shaken(engine, config) {
+/** A model off its start values by up to `by`, so that no part of it is left out unseen. */
+export async function shaken(engine, config, by = 0.5) {
   const model = engine.transformer(config);
   const next = randomSource(11);
   const weights = await model.getWeights();
   for (const [name, { data, shape }] of Object.entries(weights)) {
     if (name.endsWith('running_var')) continue;
     weights[name] = tensor(
-      data.map((value) => value + next() - 0.5),
+      data.map((value) => value + by * (2 * next() - 1)),
       shape,
     );
   }
