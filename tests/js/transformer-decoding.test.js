@@ -2,7 +2,7 @@
 
 import { createEngine } from 'headwise';
 import { expectClose } from './compare.js';
-import { decoderOnly, deeper, shaken } from './support/transformer.js';
+import { decoderOnly, deeper, shaken, tensor } from './support/transformer.js';
 import { decoded } from './tolerances.js';
 
 let engine;
@@ -146,4 +146,37 @@ test('generation leaves nothing in the heap, ended early and aborted too; a deco
   await expect(decoding.read([[1]])).rejects.toMatchObject({ code: 'DISPOSED' });
   expect(await inUse()).toBe(inUseBytes);
   model.dispose();
+});
+
+test('an engine in a worker reads the same, and tells what is not finite', async () => {
+  const remote = await createEngine({ threads: 2, offMainThread: true });
+  const input = { source: [[1, 4, 2]] };
+  const models = [await shaken(engine, deeper), await shaken(remote, deeper)];
+  for (const options of [{ beams: 3 }, { topK: 3, seed: 4 }, {}]) {
+    const [here, there] = await Promise.all(models.map((model) => model.generate(input, options)));
+    expect(there).toEqual(here);
+  }
+  const [, model] = models;
+  const { inUseBytes } = await remote.memory();
+  const decoding = model.decoding(input, { rows: 2, capacity: 2 });
+  // Queued one behind the other; one that is aborted leaves the others alone.
+  const abort = new AbortController();
+  abort.abort();
+  const calls = [
+    decoding.read([[1], [2]]),
+    decoding.read([[3], [4]], { signal: abort.signal }),
+    decoding.select([0]),
+  ];
+  const [first, second] = await Promise.allSettled(calls);
+  expect([first.status, second.reason?.code]).toEqual(['fulfilled', 'ABORTED']);
+  expect([decoding.rows, decoding.length]).toEqual([1, 1]);
+  expect((await decoding.read([[3]])).shape).toEqual([1, 7]);
+  decoding.dispose();
+  expect((await remote.memory()).inUseBytes).toBe(inUseBytes);
+  const batch = { ...input, target: [[0, 1]], labels: [[1, 2]] };
+  await model.setWeights({ 'generator.bias': tensor(new Array(7).fill(NaN), [7]) });
+  const error = await model.trainStep(batch).catch((thrown) => thrown);
+  expect(error).toMatchObject({ code: 'INVALID_VALUE', step: 1, module: 'generator' });
+  models[0].dispose();
+  remote.dispose();
 });

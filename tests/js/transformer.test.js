@@ -325,7 +325,7 @@ test('rotary positions and key heads: the shapes, the file, and what does not fi
   };
   await refuses(
     { rope: { ...config.rope, base: 500 } },
-    /^checkpoint: rope_base is 10000 there and 500/,
+    /^checkpoint: rope\.base is 10000 there and 500/,
   );
   await refuses({ positions: 'none', rope: undefined }, /^checkpoint: positions is "rotary" there/);
   await refuses(

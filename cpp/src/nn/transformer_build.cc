@@ -167,7 +167,8 @@ Value* TransformerBuild::Attention(Value* x, const char* name, const Reading& re
   options.heads = c_.heads;
   options.kv_heads = c_.kv_heads;
   options.queries = reading.length;
-  options.scale = 1.0F / std::sqrt(static_cast<float>(c_.embed_dim / c_.heads));
+  const std::int32_t head_dim = c_.embed_dim / c_.heads;
+  options.scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
   Value* q = Projected(x, name, 0);
   Value* y = nullptr;
   if (decoding_ != nullptr && reading.cross) {

@@ -208,7 +208,7 @@ export function checkSavedConfig(
   if (config.positions !== 'rotary' || saved?.positions !== 'rotary') return;
   const here = ropeFields(config);
   for (const [name, there] of Object.entries(ropeFields({ ...config, rope: saved.rope })))
-    differ(name, there, here[name]);
+    differ(name.replace('rope_', 'rope.'), there, here[name]);
 }
 
 function ropeFields({ rope, embedDim, numHeads }: ResolvedTransformerConfig): TransformerFields {
