@@ -5,7 +5,8 @@ import { cacheCall } from './headwise-cache.mjs';
 import { backwardCall, trainingCall } from './headwise-training.mjs';
 
 export async function create(options) {
-  const { threads, variant = 'auto', dtype = 'f32', inPage, offMainThread = inPage } = options;
+  const { threads, variant = 'auto', dtype = 'f32', cached = false } = options;
+  const { inPage, offMainThread = inPage } = options;
   const engineOptions = { backend: 'wasm', threads, variant, offMainThread };
   const engine = await createEngine(engineOptions);
   const { info } = engine;
@@ -62,6 +63,8 @@ export async function create(options) {
     backward: prepareBackward,
     training: prepareTraining,
   };
+  // Decoding as a user decodes: the last token is appended to all others.
+  if (cached) prepares.decode = (shape, inputs) => prepareCache({ ...shape, kind: 'step' }, inputs);
   return {
     about: `${info.version}, ${info.variant}`,
     prepare: (shape, inputs) => (prepares[shape.kind] ?? prepareAttention)(shape, inputs),
