@@ -4,7 +4,7 @@
 Run by hand, never by the tests:
 
     python3 -m venv venv && venv/bin/pip install -r scripts/requirements-fixtures.txt
-    venv/bin/python scripts/make-fixtures.py [--documents DIR] [documents|keras|torch|sdpa ...]
+    venv/bin/python scripts/make-fixtures.py [--documents DIR] [documents|keras|torch|sdpa|training ...]
 
 `--documents` names the folder of the articles whose two layers are run (default: shared/documents beside the checkout).
 Start reading in fixtures/encode.py (the file format); each group has its own module there.
@@ -28,6 +28,7 @@ GROUPS = {
     "keras": "keras_layers",
     "torch": "torch_layers",
     "sdpa": "torch_attention",
+    "training": "torch_training",
 }
 
 

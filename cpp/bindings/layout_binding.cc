@@ -16,6 +16,7 @@
 #include "headwise/multi_head_attention.h"
 #include "headwise/positional_encoding.h"
 #include "headwise/rotary.h"
+#include "headwise/transformer_decoding.h"
 #include "layer_call.h"
 #include "transformer_call.h"
 
@@ -154,6 +155,12 @@ val LayerConfigTable() {
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_dim);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_base);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_interleaved);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.rule);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.factor);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.original_length);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.low);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.high);
+  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.magnitude);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_low);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_high);
   return table.Finish();
@@ -286,6 +293,7 @@ val TransformerConfigTable() {
   HEADWISE_FIELD(table, TransformerConfig, kind);
   HEADWISE_FIELD(table, TransformerConfig, embed_dim);
   HEADWISE_FIELD(table, TransformerConfig, heads);
+  HEADWISE_FIELD(table, TransformerConfig, kv_heads);
   HEADWISE_FIELD(table, TransformerConfig, feed_forward);
   HEADWISE_FIELD(table, TransformerConfig, encoder_layers);
   HEADWISE_FIELD(table, TransformerConfig, decoder_layers);
@@ -298,6 +306,15 @@ val TransformerConfigTable() {
   HEADWISE_FIELD(table, TransformerConfig, final_norm);
   HEADWISE_FIELD(table, TransformerConfig, activation);
   HEADWISE_FIELD(table, TransformerConfig, position);
+  HEADWISE_FIELD(table, TransformerConfig, rope_dim);
+  HEADWISE_FIELD(table, TransformerConfig, rope_base);
+  HEADWISE_FIELD(table, TransformerConfig, rope_interleaved);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.rule);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.factor);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.original_length);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.low);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.high);
+  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.magnitude);
   HEADWISE_FIELD(table, TransformerConfig, tied);
   HEADWISE_FIELD(table, TransformerConfig, scale_embedding);
   HEADWISE_FIELD(table, TransformerConfig, epsilon);
@@ -307,18 +324,45 @@ val TransformerConfigTable() {
   return table.Finish();
 }
 
+val TransformerBatchTable() {
+  Table table(sizeof(TransformerBatch));
+  HEADWISE_FIELD(table, TransformerBatch, batch);
+  HEADWISE_FIELD(table, TransformerBatch, source_length);
+  HEADWISE_FIELD(table, TransformerBatch, target_length);
+  HEADWISE_FIELD(table, TransformerBatch, source);
+  HEADWISE_FIELD(table, TransformerBatch, source_vectors);
+  HEADWISE_FIELD(table, TransformerBatch, source_mask);
+  HEADWISE_FIELD(table, TransformerBatch, target);
+  HEADWISE_FIELD(table, TransformerBatch, labels);
+  HEADWISE_FIELD(table, TransformerBatch, ignored_label);
+  HEADWISE_FIELD(table, TransformerBatch, target_mask);
+  HEADWISE_FIELD(table, TransformerBatch, memory_mask);
+  HEADWISE_FIELD(table, TransformerBatch, target_open);
+  HEADWISE_FIELD(table, TransformerBatch, source_scope.mask);
+  HEADWISE_STRIDES(table, TransformerBatch, source_scope.mask_strides);
+  HEADWISE_FIELD(table, TransformerBatch, source_scope.mask_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, source_scope.bias);
+  HEADWISE_STRIDES(table, TransformerBatch, source_scope.bias_strides);
+  HEADWISE_FIELD(table, TransformerBatch, source_scope.bias_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, target_scope.mask);
+  HEADWISE_STRIDES(table, TransformerBatch, target_scope.mask_strides);
+  HEADWISE_FIELD(table, TransformerBatch, target_scope.mask_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, target_scope.bias);
+  HEADWISE_STRIDES(table, TransformerBatch, target_scope.bias_strides);
+  HEADWISE_FIELD(table, TransformerBatch, target_scope.bias_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, memory_scope.mask);
+  HEADWISE_STRIDES(table, TransformerBatch, memory_scope.mask_strides);
+  HEADWISE_FIELD(table, TransformerBatch, memory_scope.mask_strides.column);
+  HEADWISE_FIELD(table, TransformerBatch, memory_scope.bias);
+  HEADWISE_STRIDES(table, TransformerBatch, memory_scope.bias_strides);
+  HEADWISE_FIELD(table, TransformerBatch, memory_scope.bias_strides.column);
+  return table.Finish();
+}
+
 val TransformerForwardTable() {
   Table table(sizeof(TransformerForwardArgs));
   HEADWISE_FIELD(table, TransformerForwardArgs, model);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.batch);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_length);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.target_length);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_vectors);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.source_mask);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.target);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.labels);
-  HEADWISE_FIELD(table, TransformerForwardArgs, batch.ignored_label);
+  HEADWISE_FIELD(table, TransformerForwardArgs, batch);
   HEADWISE_FIELD(table, TransformerForwardArgs, logits);
   HEADWISE_FIELD(table, TransformerForwardArgs, weights);
   return table.Finish();
@@ -327,15 +371,7 @@ val TransformerForwardTable() {
 val TransformerStepTable() {
   Table table(sizeof(TransformerStepArgs));
   HEADWISE_FIELD(table, TransformerStepArgs, model);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.batch);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_length);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.target_length);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.source);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_vectors);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.source_mask);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.target);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.labels);
-  HEADWISE_FIELD(table, TransformerStepArgs, batch.ignored_label);
+  HEADWISE_FIELD(table, TransformerStepArgs, batch);
   HEADWISE_FIELD(table, TransformerStepArgs, optimizer);
   HEADWISE_FIELD(table, TransformerStepArgs, momentum);
   HEADWISE_FIELD(table, TransformerStepArgs, beta1);
@@ -346,7 +382,24 @@ val TransformerStepTable() {
   HEADWISE_FIELD(table, TransformerStepArgs, step);
   HEADWISE_FIELD(table, TransformerStepArgs, smoothing);
   HEADWISE_FIELD(table, TransformerStepArgs, max_norm);
+  HEADWISE_FIELD(table, TransformerStepArgs, part);
+  HEADWISE_FIELD(table, TransformerStepArgs, parts);
+  HEADWISE_FIELD(table, TransformerStepArgs, counted);
   HEADWISE_FIELD(table, TransformerStepArgs, result);
+  return table.Finish();
+}
+
+val TransformerDecodeTable() {
+  Table table(sizeof(TransformerDecodeArgs));
+  HEADWISE_FIELD(table, TransformerDecodeArgs, model);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, decoding);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_length);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_vectors);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, source_mask);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, target_length);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, target);
+  HEADWISE_FIELD(table, TransformerDecodeArgs, logits);
   return table.Finish();
 }
 
@@ -363,8 +416,10 @@ val Layout() {
   layout.set("RotaryArgs", RotaryTable());
   layout.set("MergeArgs", MergeTable());
   layout.set("TransformerConfig", TransformerConfigTable());
+  layout.set("TransformerBatch", TransformerBatchTable());
   layout.set("TransformerForwardArgs", TransformerForwardTable());
   layout.set("TransformerStepArgs", TransformerStepTable());
+  layout.set("TransformerDecodeArgs", TransformerDecodeTable());
   layout.set("LinearArgs", LinearTable());
   layout.set("EmbeddingArgs", EmbeddingTable());
   layout.set("PositionalEncodingArgs", PositionalEncodingTable());

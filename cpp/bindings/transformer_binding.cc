@@ -1,11 +1,13 @@
-// Binding layer: the Transformer: life, parameters, forward pass, training step.
+// Binding layer: the Transformer: life, parameters, forward pass, training step, decoding.
 #include <emscripten/bind.h>
 #include <emscripten/val.h>
 
+#include <algorithm>
 #include <new>
 
 #include "call.h"
 #include "headwise/transformer.h"
+#include "headwise/transformer_decoding.h"
 #include "transformer_call.h"
 
 namespace headwise::binding {
@@ -35,6 +37,9 @@ struct StepOperation {
     options.step = args.step;
     options.smoothing = args.smoothing;
     if (args.max_norm > 0.0F) options.max_norm = args.max_norm;
+    options.part = args.part;
+    options.parts = args.parts;
+    options.counted = args.counted;
     target = args.result;
     if (Status status = step.Prepare(*args.model, args.batch, options, *Pool(), job); !status.ok()) return status;
     return job.AddPhase(1, &Leave, this);
@@ -47,10 +52,41 @@ struct StepOperation {
     self.target[2] = static_cast<float>(result.correct);
     self.target[3] = static_cast<float>(result.gradient_norm);
     self.target[4] = result.applied ? 1.0F : 0.0F;
+    float* name = self.target + kStepNumbers;
+    std::fill_n(name, ParameterArena::kMostName, 0.0F);
+    for (const char* letter = result.module; *letter != 0; ++letter) *name++ = static_cast<float>(*letter);
   }
   TransformerStep step;
   float* target = nullptr;
 };
+
+struct DecodeOperation {
+  using Args = TransformerDecodeArgs;
+  Status Prepare(const Args& args, Job& job) { return step.Prepare(args, *Pool(), job); }
+  TransformerDecodeStep step;
+};
+
+// The decoding's handle, or 0 after a failure, which Report has kept.
+Address CreateDecoding(Address model, std::int32_t rows, std::int32_t capacity) {
+  auto* decoding = new (std::nothrow) TransformerDecoding;
+  if (decoding == nullptr) {
+    Report(Status::OutOfMemory(sizeof(TransformerDecoding)));
+    return 0;
+  }
+  if (Report(decoding->Init(*At<Transformer>(model), rows, capacity)) != 0) {
+    delete decoding;
+    return 0;
+  }
+  return AddressOf(decoding);
+}
+
+std::int32_t SelectDecoding(Address decoding, Address rows, std::int32_t count) {
+  return Report(At<TransformerDecoding>(decoding)->Select(At<std::int32_t>(rows), count, *Pool()));
+}
+
+std::int32_t DecodingLength(Address decoding) { return At<TransformerDecoding>(decoding)->length(); }
+
+void DestroyDecoding(Address decoding) { delete At<TransformerDecoding>(decoding); }
 
 // The model's handle, or 0 after a failure, which Report has kept.
 Address CreateTransformer(Address config, std::int32_t moments) {
@@ -108,6 +144,12 @@ EMSCRIPTEN_BINDINGS(headwise_transformer) {
   emscripten::function("beginTransformerForward", &Begin<ForwardOperation>);
   emscripten::function("transformerStep", &RunAtOnce<StepOperation>);
   emscripten::function("beginTransformerStep", &Begin<StepOperation>);
+  emscripten::function("transformerDecode", &RunAtOnce<DecodeOperation>);
+  emscripten::function("beginTransformerDecode", &Begin<DecodeOperation>);
+  emscripten::function("createDecoding", &CreateDecoding);
+  emscripten::function("selectDecoding", &SelectDecoding);
+  emscripten::function("decodingLength", &DecodingLength);
+  emscripten::function("destroyDecoding", &DestroyDecoding);
 }
 
 }  // namespace headwise::binding

@@ -12,8 +12,10 @@ struct TransformerForwardArgs {
   float* weights = nullptr;
 };
 
-// What a step leaves in `result`, as floats: loss, counted rows, correct rows, norm of the gradients, 1 when applied.
-inline constexpr int kStepResults = 5;
+// What a step leaves in `result`, as floats: loss, counted rows, correct rows, norm of the gradients, 1 when applied; else the
+// name of the module where it went wrong, as character codes, and 0 behind it.
+inline constexpr int kStepNumbers = 5;
+inline constexpr int kStepResults = kStepNumbers + ParameterArena::kMostName;
 
 struct TransformerStepArgs {
   Transformer* model = nullptr;
@@ -28,6 +30,9 @@ struct TransformerStepArgs {
   std::int32_t step = 1;
   float smoothing = 0.0F;
   float max_norm = 0.0F;  // 0: no clipping
+  std::int32_t part = 0;
+  std::int32_t parts = 1;
+  std::int32_t counted = 0;
   float* result = nullptr;
 };
 

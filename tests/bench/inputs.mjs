@@ -1,7 +1,7 @@
 // Bench: a shape's inputs, the same floats in every process and page, so that outputs can be compared without sending inputs.
 
 /** Uniform in [-1, 1), 24 bits, from a 32-bit counter hashed by the finalizer of MurmurHash3 (Appleby). */
-function fill(length, seed) {
+export function fill(length, seed) {
   const data = new Float32Array(length);
   let counter = Math.imul(seed, 0x9e3779b9);
   for (let i = 0; i < length; i++) {
@@ -16,13 +16,20 @@ function fill(length, seed) {
 }
 
 /**
- * Attention and caches: q [B,H,L,D], k and v [B,G,S,D]. A layer: x [L,E] and four kernels [E,E], scaled so that activations stay near 1;
+ * Attention and caches: q [B,H,L,D], k and v [B,G,S,D]; backward also dOutput [B,H,L,D]. A layer: x [L,E] and four kernels [E,E], scaled so that activations stay near 1;
  * columns of the first three, and rows of the output kernel, are head after head.
  * @param {import('./shapes.mjs').Shape} shape
  */
 export function inputsOf({ kind, B, H, G, L, S, D, E }) {
-  if (kind !== 'layer')
-    return { q: fill(B * H * L * D, 1), k: fill(B * G * S * D, 2), v: fill(B * G * S * D, 3) };
+  if (kind === 'training') return {}; // training-inputs.mjs
+  if (kind !== 'layer') {
+    const inputs = {
+      q: fill(B * H * L * D, 1),
+      k: fill(B * G * S * D, 2),
+      v: fill(B * G * S * D, 3),
+    };
+    return kind === 'backward' ? { ...inputs, dOutput: fill(B * H * L * D, 4) } : inputs;
+  }
   const kernel = (seed) => fill(E * E, seed).map((x) => x * Math.sqrt(3 / E));
   return {
     x: fill(L * E, 1),

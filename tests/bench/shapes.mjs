@@ -1,11 +1,14 @@
 // Bench: the computations that are measured. One entry a shape: its name, its sizes (B is 1 but for caches), its options, and
 // how much work it is. `kind` says which inputs it has (inputs.mjs) and in which unit its speed is told (statistics.mjs).
 
+import { readFileSync } from 'node:fs';
+
 /**
  * @typedef {object} Shape
  * @property {string} name
- * @property {'attention' | 'decode' | 'tiny' | 'layer' | 'step' | 'prefill'} kind step: one token appended to a cache of S − 1,
- *   then attention; prefill: L tokens into an empty cache, `chunk` at a time
+ * @property {'attention' | 'backward' | 'decode' | 'tiny' | 'layer' | 'step' | 'prefill' | 'training'} kind step: one token
+ *   appended to a cache of S − 1, then attention; prefill: L tokens into an empty cache, `chunk` at a time; training: a step of a
+ *   model of training-models.json, whose fields the shape then has instead of sizes
  * @property {number} B
  * @property {number} H query heads
  * @property {number} G key/value heads
@@ -18,6 +21,7 @@
  * @property {number} [chunk]
  * @property {boolean} quick measured with --quick too
  * @property {number} flops floating-point operations: 2 for a multiply-add, hidden pairs of query and key not counted
+ * @property {number} [recomputed] flops that backward spends on having the scores once more
  * @property {number} bytes keys and values, read at least once
  */
 
@@ -33,11 +37,20 @@ export function visiblePairs({ L, S, causal, window }) {
 function shape(name, kind, sizes, options = {}) {
   const { B = 1, H, L, S, D, G = H, E } = sizes;
   const filled = { name, kind, B, H, G, L, S, D, E, causal: false, quick: false, ...options };
-  const attention = 4 * B * H * D * visiblePairs(filled);
+  // A product of queries and keys or of weights and values. Forward there are two; backward dO·Vᵀ and those to dV, dQ and dK,
+  // and the scores' once more.
+  const product = 2 * B * H * D * visiblePairs(filled);
+  const attention = (kind === 'backward' ? 5 : 2) * product;
+  if (kind === 'backward') filled.recomputed = product;
   // Query, key, value and output projections are E × E each.
   const projections = kind === 'layer' ? 4 * 2 * L * E * E : 0;
   return { ...filled, flops: attention + projections, bytes: 4 * 2 * B * G * S * D };
 }
+
+// From JSON, which scripts/measure-torch-training.py reads as well.
+const training = JSON.parse(
+  readFileSync(new URL('training-models.json', import.meta.url), 'utf8'),
+).map((model) => ({ ...model, kind: 'training', flops: 0, bytes: 0 }));
 
 const square = (H, L, D, options) =>
   shape(`${H}×${L}×${L}×${D}`, 'attention', { H, L, S: L, D }, options);
@@ -105,4 +118,6 @@ export const shapes = [
     { causal: true, chunk: 256, quick: true },
   ),
   shape('layer E 768, 12 heads, L 128', 'layer', { E: 768, H: 12, L: 128, S: 128, D: 64 }),
+  shape('8×1024×1024×64 backward', 'backward', { H: 8, L: 1024, S: 1024, D: 64 }, { quick: true }),
+  ...training,
 ];

@@ -27,10 +27,10 @@ export function shareOfCeiling(times, work, ceilingTimes, ceilingWork) {
   return speedRatio(times, ceilingTimes) * (work / ceilingWork);
 }
 
-/** @returns {{ value: number, unit: string }} GFLOP/s; decoding, GB/s of keys and values; tiny calls, µs; a cache's, steps/s */
+/** @returns {{ value: number, unit: string }} GFLOP/s; decoding, GB/s of keys and values; tiny calls, µs; a cache's and training, steps/s */
 export function speedOf(kind, ms, { flops, bytes }) {
   if (kind === 'decode') return { value: bytes / ms / 1e6, unit: 'GB/s' };
-  if (kind === 'step') return { value: 1e3 / ms, unit: 'steps/s' };
+  if (kind === 'step' || kind === 'training') return { value: 1e3 / ms, unit: 'steps/s' };
   if (kind === 'tiny') return { value: ms * 1e3, unit: 'µs' };
   return { value: flops / ms / 1e6, unit: 'GFLOP/s' };
 }

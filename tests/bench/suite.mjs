@@ -2,6 +2,7 @@
 // which everyone is timed in turn, the order reversed every other round.
 import { takesPart } from './contenders/index.mjs';
 import { NotApplicable } from './contenders/not-applicable.mjs';
+import { storedEntries } from './stored.mjs';
 
 /** The largest difference that float32 attention of unit-scale inputs may show; sums of 4096 terms in another order. */
 export const tolerance = 1e-4;
@@ -15,6 +16,8 @@ export const tolerance = 1e-4;
  * @property {number[]} times milliseconds of a call, one a round
  * @property {number} [maxDifference] from headwise's output
  * @property {{ flops: number, bytes: number }} work in a call
+ * @property {number} [peakBytes] of a training: the most memory it held at a time
+ * @property {boolean} [stored] not measured by this run
  * @property {string} [failure] what went wrong
  * @property {string} [notApplicable] why it does not take part
  */
@@ -99,8 +102,13 @@ async function measureShape(plan, shape, lineUp, hosts) {
       }
     }
   }
+  if (shape.kind === 'training') {
+    for (const { entry, host } of running)
+      if (!entry.failure) entry.peakBytes = (await host.call('memory')).peakBytes;
+  }
   for (const host of hosts.values()) await host.call?.('release').catch(() => {});
-  return entries;
+  const { threads } = lineUp[0];
+  return [...entries, ...storedEntries(shape, threads)];
 }
 
 // One that could not start will not be tried for every shape; one that died is started anew.

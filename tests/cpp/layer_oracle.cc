@@ -68,13 +68,14 @@ void Rotate(const MultiHeadAttentionConfig& config, Heads& x, const std::vector<
         for (std::int64_t pair = 0; pair < config.rope_dim / 2; ++pair) {
           const double angle =
               static_cast<double>(first.at(static_cast<std::size_t>(b)) + i) *
-              std::pow(static_cast<double>(config.rope_base), -2.0 * static_cast<double>(pair) / config.rope_dim);
+              RotaryFrequency(config.rope_scaling, config.rope_base, config.rope_dim, static_cast<std::int32_t>(pair));
+          const double magnitude = config.rope_scaling.magnitude;
           const bool neighbours = config.rope_interleaved != 0;
           double& a = x.at(b, i, h, neighbours ? 2 * pair : pair);
           double& c = x.at(b, i, h, neighbours ? 2 * pair + 1 : pair + config.rope_dim / 2);
           const double turned = a * std::cos(angle) - c * std::sin(angle);
-          c = a * std::sin(angle) + c * std::cos(angle);
-          a = turned;
+          c = magnitude * (a * std::sin(angle) + c * std::cos(angle));
+          a = magnitude * turned;
         }
       }
     }

@@ -249,6 +249,7 @@ TEST(MultiHeadAttention, RotaryEmbeddingFollowsTheOffset) {
         config.rope_dim = dim;
         config.rope_base = 500.0F;
         config.rope_interleaved = interleaved;
+        if (dim == 8) config.rope_scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
         MultiHeadAttention layer;
         ASSERT_TRUE(layer.Init(config).ok());
         Randomize(layer, 21);

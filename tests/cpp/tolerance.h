@@ -38,4 +38,8 @@ inline constexpr double kInt8CacheTolerance = 2e-2;
 // the step, and the rest of a series through several norms.
 inline constexpr double kTransformerGradientTolerance = 1e-3;
 
+// A target read token by token beside one pass over it: the same float32 sums in other blocks, through a few layers and norms;
+// logits are near 1.
+inline constexpr double kDecodingTolerance = 1e-5;
+
 }  // namespace headwise::testing

@@ -12,27 +12,10 @@
 #include "guarded.h"
 #include "random_values.h"
 #include "tolerance.h"
+#include "transformer_case.h"
 
 namespace headwise::testing {
 namespace {
-
-using Floats = std::vector<float>;
-using Ids = std::vector<std::int32_t>;
-
-TransformerConfig SmallConfig(TransformerKind kind) {
-  TransformerConfig c;
-  c.kind = kind;
-  c.embed_dim = 8;
-  c.heads = 2;
-  c.feed_forward = 12;
-  c.encoder_layers = kind == TransformerKind::kDecoder ? 0 : 2;
-  c.decoder_layers = kind == TransformerKind::kEncoder ? 0 : 2;
-  c.source_vocabulary = 7;
-  c.target_vocabulary = 9;
-  c.most_positions = 10;
-  c.seed_low = 5;
-  return c;
-}
 
 struct Batch {
   Ids source, target, labels;
@@ -150,7 +133,45 @@ TEST(Transformer, GradientsAgreeWithFiniteDifferences) {
     c.position = PositionKind::kNone;
     c.scale_embedding = 0;
     ExpectGradients(c, name + ", batch norm");
+    c = SmallConfig(kind);
+    c.activation = ActivationKind::kGelu;
+    c.kv_heads = 1;
+    c.position = PositionKind::kRotary;
+    ExpectGradients(c, name + ", rotary, one key head");
+    c.embed_dim = 24;
+    c.heads = 4;
+    c.kv_heads = 2;
+    c.norm_first = 1;
+    c.rope_dim = 4;
+    c.rope_interleaved = 1;
+    c.rope_base = 20.0F;
+    c.rope_scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
+    ExpectGradients(c, name + ", rotary with scaling, two key heads of four");
   }
+}
+
+// Attention between projections of known sizes: positions enter by differences alone.
+TEST(Transformer, RotaryPositionsAreThoseOfDifferences) {
+  ThreadPool pool(1);
+  TransformerConfig c = SmallConfig(TransformerKind::kEncoder);
+  c.position = PositionKind::kRotary;
+  c.kv_heads = 1;
+  Transformer model;
+  ASSERT_TRUE(model.Init(c, -1).ok());
+  const ParameterArena& arena = model.parameters();
+  const ParameterArena::Parameter& packed = arena.parameter(arena.Find("encoder.layers.0.self_attn.in_proj_weight"));
+  EXPECT_EQ(packed.shape[0], 8 + 4 + 4);
+  Batch batch(c, 1, 6, 0, 9);
+  batch.source = {3, 1, 4, 3, 1, 4};
+  // With each half seeing only itself, both halves come out the same.
+  batch.mask = {1, 1, 1, 0, 0, 0};
+  const Floats first = Logits(model, batch, pool);
+  batch.mask = {0, 0, 0, 1, 1, 1};
+  const Floats second = Logits(model, batch, pool);
+  ExpectNear({second.begin() + 27, second.end()}, {first.begin(), first.begin() + 27}, kDecodingTolerance, "shifted");
+  batch.mask = {1, 1, 1, 1, 1, 1};
+  batch.source = {1, 3, 4, 3, 1, 4};
+  EXPECT_GT(std::fabs(Logits(model, batch, pool)[45] - second[45]), 1e-4F);
 }
 
 // Output projection and second feed-forward matrix 0: what is left is residuals and norms. x = [3, 1].
@@ -274,6 +295,127 @@ TEST(Transformer, WhatIsNotFiniteChangesNothing) {
   EXPECT_FALSE(result.applied);
   EXPECT_TRUE(std::isnan(result.loss));
   EXPECT_TRUE(SameBits(before, {arena.values(), arena.values() + arena.floats()}));
+  EXPECT_STREQ(result.module, "decoder.layers.1.linear1");
+}
+
+// Whichever parameter is poisoned: the module that it belongs to is named, and nothing at all has changed.
+TEST(Transformer, WhatIsNotFiniteIsNamed) {
+  ThreadPool pool(2);
+  for (const TransformerNorm norm : {TransformerNorm::kLayer, TransformerNorm::kBatch}) {
+    TransformerConfig c = SmallConfig(TransformerKind::kEncoderDecoder);
+    c.norm = norm;
+    c.position = PositionKind::kLearned;
+    c.norm_first = norm == TransformerNorm::kBatch ? 1 : 0;
+    c.final_norm = c.norm_first;
+    c.dropout = 0.1F;
+    Transformer model;
+    ASSERT_TRUE(model.Init(c, 2).ok());
+    ParameterArena& arena = model.parameters();
+    const ParameterArena& buffers = model.buffers();
+    Batch batch(c, 2, 4, 3, 2);
+    const auto values = [&] {
+      Floats all(arena.values(), arena.values() + arena.floats());
+      all.insert(all.end(), arena.moment(0), arena.moment(0) + arena.floats());
+      all.insert(all.end(), buffers.values(), buffers.values() + buffers.floats());
+      return all;
+    };
+    for (std::int32_t p = 0; p < arena.size(); ++p) {
+      const std::string name = arena.parameter(p).name;
+      std::string module = name.substr(0, name.rfind('.'));
+      if (module.ends_with(".out_proj")) module.resize(module.rfind('.'));
+      if (module.ends_with("_position")) module.replace(module.find("_position"), 9, "_embedding");
+      const Floats good(arena.value(p), arena.value(p) + arena.parameter(p).count);
+      std::fill_n(arena.value(p), arena.parameter(p).count, INFINITY);
+      const Floats before = values();
+      const TrainingResult result = Train(model, batch, {}, pool);
+      EXPECT_FALSE(result.applied) << name;
+      EXPECT_EQ(module, result.module) << name;
+      EXPECT_TRUE(SameBits(before, values())) << name;
+      std::copy(good.begin(), good.end(), arena.value(p));
+    }
+    const Floats before = values();
+    EXPECT_TRUE(Train(model, batch, {}, pool).applied);
+    EXPECT_FALSE(SameBits(before, values()));
+  }
+}
+
+// Forward all is finite: a gain of 0 lets nothing through to a huge matrix. Backward a huge gradient meets it, and what comes
+// of it spreads through the residual.
+TEST(Transformer, GradientsThatAreNotFiniteAreNamed) {
+  ThreadPool pool(1);
+  Transformer model;
+  TransformerConfig c = SmallConfig(TransformerKind::kDecoder);
+  c.norm_first = 1;
+  ASSERT_TRUE(model.Init(c, 2).ok());
+  ParameterArena& arena = model.parameters();
+  const auto fill = [&](const char* name, float value) {
+    const std::int32_t p = arena.Find(name);
+    for (std::int64_t i = 0; i < arena.parameter(p).count; ++i) arena.value(p)[i] = (i % 3 == 0 ? -1.0F : 1.0F) * value;
+  };
+  fill("generator.weight", 1e20F);
+  fill("decoder.layers.0.norm2.weight", 0.0F);
+  fill("decoder.layers.0.linear1.weight", 1e20F);
+  std::fill_n(arena.value(arena.Find("decoder.layers.0.linear1.bias")), c.feed_forward, 1.0F);
+  Batch batch(c, 2, 1, 3, 2);
+  const TrainingResult result = Train(model, batch, {}, pool);
+  EXPECT_FALSE(result.applied);
+  EXPECT_TRUE(std::isfinite(result.loss));
+  EXPECT_FALSE(std::isfinite(result.gradient_norm));
+  EXPECT_STREQ(result.module, "decoder.layers.0.linear1");
+}
+
+TEST(Transformer, AStepInPartsIsTheStepOverTheWholeBatch) {
+  ThreadPool pool(2);
+  for (const TransformerKind kind :
+       {TransformerKind::kEncoderDecoder, TransformerKind::kDecoder, TransformerKind::kEncoder}) {
+    const TransformerConfig c = SmallConfig(kind);
+    Transformer whole, parts;
+    ASSERT_TRUE(whole.Init(c, 2).ok());
+    ASSERT_TRUE(parts.Init(c, 2).ok());
+    Batch batch(c, 5, 4, 3, 8);
+    TrainingOptions options;
+    options.optimizer.kind = OptimizerKind::kSgd;
+    options.rate = 0.5F;
+    options.smoothing = 0.1F;
+    options.max_norm = 0.7F;
+    options.counted = static_cast<std::int32_t>(
+        batch.labels.size() - static_cast<std::size_t>(std::count(batch.labels.begin(), batch.labels.end(), -1)));
+    const TrainingResult expected = Train(whole, batch, options, pool);
+    const TransformerBatch all = batch.Args();
+    const std::int32_t length = kind == TransformerKind::kEncoder ? 4 : 3;
+    options.parts = 3;
+    TrainingResult sum, last;
+    for (const std::int32_t first : {0, 2, 4}) {
+      TransformerBatch some = all;
+      some.batch = std::min(5 - first, 2);
+      some.source += first * 4;
+      some.source_mask += first * 4;
+      some.target += first * 3;
+      some.labels += first * length;
+      TransformerStep step;
+      Job job;
+      ASSERT_TRUE(step.Prepare(parts, some, options, pool, job).ok());
+      job.Run(pool);
+      last = step.result();
+      sum.loss += last.loss;
+      sum.counted += last.counted;
+      sum.correct += last.correct;
+      ++options.part;
+    }
+    EXPECT_NEAR(sum.loss, expected.loss, 1e-6);
+    EXPECT_EQ(sum.counted, expected.counted);
+    EXPECT_EQ(sum.correct, expected.correct);
+    EXPECT_NEAR(last.gradient_norm, expected.gradient_norm, 1e-5);
+    const ParameterArena& a = whole.parameters();
+    const ParameterArena& b = parts.parameters();
+    ExpectNear({b.values(), b.values() + b.floats()}, {a.values(), a.values() + a.floats()}, kDecodingTolerance,
+               "parts");
+    // In order only, and not on what was given up.
+    options.part = 1;
+    TransformerStep step;
+    Job job;
+    EXPECT_STREQ(step.Prepare(parts, all, options, pool, job).argument, "part");
+  }
 }
 
 TEST(Transformer, RefusesWhatDoesNotFit) {
@@ -301,6 +443,13 @@ TEST(Transformer, RefusesWhatDoesNotFit) {
   Transformer other;
   EXPECT_STREQ(other.Init(c, 0).argument, "heads");
   c.heads = 2;
+  c.kv_heads = 3;
+  EXPECT_STREQ(other.Init(c, 0).argument, "kv_heads");
+  c.kv_heads = 2;
+  c.position = PositionKind::kRotary;
+  c.rope_dim = 6;
+  EXPECT_STREQ(other.Init(c, 0).argument, "rope_dim");
+  c.rope_dim = 4;
   c.dropout = 1.0F;
   EXPECT_STREQ(other.Init(c, 0).argument, "dropout");
 }

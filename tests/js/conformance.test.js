@@ -1,5 +1,5 @@
-// Tests: other projects' cases for their attention operators, read from outside the repository. Every case is either
-// run or named in the summary with the reason why this version does not cover it.
+// Tests: other projects' cases for their attention operators and layers, read from outside the repository. Every case is
+// either run or a quirk of its project, which the summary names with the reason.
 
 import { createEngine } from 'headwise';
 import { expectClose } from './compare.js';
@@ -10,11 +10,6 @@ import { float16Data, onGpuFloat32, otherFloat32 } from './tolerances.js';
 // The project 'webgpu' runs these cases once more, those that attend, on the GPU.
 const onGpu = process.env.HEADWISE_BACKEND === 'webgpu';
 const attending = ['Attention', 'MultiHeadAttention', 'GroupQueryAttention'];
-
-const notCovered = {
-  'Transformer encoder': 'run by transformer.test.js, but for those with a source mask',
-  'Transformer decoder': "engine.transformer takes no memory but its own encoder's",
-};
 
 function toleranceOf({ outputs, atol, suggested_atol: suggested }, slot) {
   const base = outputs[slot].type === 'float16' ? float16Data : onGpu ? onGpuFloat32 : otherFloat32;
@@ -30,7 +25,7 @@ if (!folder) {
   );
 } else {
   const cases = readCases(folder).filter(({ op }) => !onGpu || attending.includes(op));
-  const reasonOf = ({ op, quirk }) => quirk ?? notCovered[op];
+  const reasonOf = ({ quirk }) => quirk;
   const covered = cases.filter((c) => reasonOf(c) === undefined);
   const left = cases.filter((c) => reasonOf(c) !== undefined);
   let engine;

@@ -11,7 +11,7 @@ import { readFixtures } from './fixtures.js';
 import { swapped } from './support/layouts.js';
 import { plainAttention } from './support/plain-attention.js';
 import { randomTensor } from './support/random.js';
-import { otherFloat32 } from './tolerances.js';
+import { otherFloat32, otherTraining } from './tolerances.js';
 
 /** Heading → the snippet below it. */
 function readSnippets() {
@@ -54,6 +54,32 @@ const torch = (name) => () => {
   const { inputs, weights, outputs } = fixtureOf('torch', name);
   return { variables: { ...inputs, stateDict: weights }, outputs };
 };
+function torchTransformer() {
+  const { config, inputs, weights, outputs } = fixtureOf('training', 'encoder-decoder, every mask');
+  const [{ source: src, target: tgt, labels }] = config.batches;
+  const { src_mask, ...masks } = inputs;
+  const [rows, ...sizes] = src_mask.shape; // [B·H,S,S]
+  const split = [rows / config.model.numHeads, config.model.numHeads, ...sizes];
+  const part = (inStack) =>
+    Object.fromEntries(
+      Object.entries(weights).filter(([name]) => /^(encoder|decoder)\./.test(name) === inStack),
+    );
+  return {
+    variables: {
+      ...{
+        config: config.model,
+        stateDict: part(true),
+        otherWeights: part(false),
+        src,
+        tgt,
+        labels,
+      },
+      ...{ ...masks, src_mask: { data: src_mask.data, shape: split } },
+    },
+    names: ['loss'],
+    check: ({ loss }) => expectClose([loss], [outputs['adam.loss'].data[0]], otherTraining),
+  };
+}
 const keras = (name) => () => {
   const { inputs, weights, outputs } = fixtureOf('keras', name);
   return { variables: { ...inputs, weightArrays: weights }, outputs };
@@ -192,6 +218,7 @@ const known = {
   'F.scaled_dot_product_attention(q, k, v, enable_gqa=True)': sdpa('grouped'),
   'nn.MultiheadAttention(embed_dim, num_heads, batch_first=True)': torch('both_masks'),
   'nn.MultiheadAttention with attn_mask of [B·H, L, S]': torch('attn_mask_each_head'),
+  'nn.Transformer and its masks': torchTransformer,
   'keras.layers.MultiHeadAttention(num_heads=2, key_dim=6)': keras('mha_attention_mask'),
   'keras.layers.MultiHeadAttention, use_causal_mask=True': keras('mha_causal_more_keys'),
   'keras.layers.Attention()': kerasAttention,

@@ -56,6 +56,40 @@ test.each([
   expectSame(x, before);
 });
 
+test('the layer takes scaling as the embedding does', async () => {
+  const rope = {
+    base: 50,
+    dim: 4,
+    scaling: { type: 'yarn', factor: 4, originalLength: 8, betaFast: 4 },
+  };
+  const input = randomTensor([2, 9, 6], 3);
+  const one = Float32Array.from({ length: 36 }, (_, i) => Number(i % 7 === 0));
+  const kernel = (shape) => ({ kernel: { data: one, shape } });
+  // Nothing but attention: every projection is the identity.
+  const outputWith = async (options) => {
+    const layer = engine.multiHeadAttention({ embedDim: 6, numHeads: 1, rope: options });
+    const [query, key, value] = new Array(3).fill(kernel([6, 1, 6]));
+    await layer.setWeights({ query, key, value, output: kernel([1, 6, 6]) });
+    const { output } = await layer.forward(input);
+    layer.dispose();
+    return output;
+  };
+  const heads = { data: input.data, shape: [2, 1, 9, 6] };
+  const turned = await engine.rotaryEmbedding(heads, rope);
+  const expected = await engine.attention(turned, turned, heads);
+  const output = await outputWith(rope);
+  expectClose(output, expected.output, otherFloat32);
+  const unscaled = await outputWith({ ...rope, scaling: undefined });
+  expect(unscaled.data.some((value, i) => Math.abs(value - output.data[i]) > 1e-3)).toBe(true);
+  expect(() =>
+    engine.multiHeadAttention({
+      embedDim: 8,
+      numHeads: 2,
+      rope: { scaling: { type: 'yarn', factor: 2 } },
+    }),
+  ).toThrow(/^rope\.scaling\.originalLength/);
+});
+
 describe('scaling rules', () => {
   const dim = 64;
   const base = 10000;

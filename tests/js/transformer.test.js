@@ -1,13 +1,9 @@
-// Tests: engine.transformer through the package: PyTorch's encoder cases, a task that it learns, generation, checkpoints,
-// threads, and what it refuses.
+// Tests: engine.transformer through the package: a task that it learns, generation, checkpoints, threads, and what it refuses.
 
 import { createEngine, warmupSchedule } from 'headwise';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expectClose, expectSame } from './compare.js';
-import { conformanceFolder } from './conformance/read.js';
-import { randomSource } from './support/random.js';
-import { byHand, otherFloat32 } from './tolerances.js';
+import { batches, decoderOnly, deeper, reversals, small, tensor } from './support/transformer.js';
+import { byHand } from './tolerances.js';
 
 let engine;
 beforeAll(async () => {
@@ -15,7 +11,6 @@ beforeAll(async () => {
 });
 afterAll(() => engine.dispose());
 
-const tensor = (data, shape) => ({ data: Float32Array.from(data), shape });
 const identity = (n) =>
   tensor(
     Array.from({ length: n * n }, (_, i) => Number(i % (n + 1) === 0)),
@@ -38,57 +33,6 @@ async function bareEncoder(embedDim, options) {
     'generator.weight': identity(embedDim),
   });
   return model;
-}
-
-const folder = conformanceFolder();
-if (!folder) {
-  test.skip('PyTorch layers: no cases here; HEADWISE_CONFORMANCE names their folder', () => {});
-  process.stderr.write(
-    'PyTorch layers skipped: set HEADWISE_CONFORMANCE to the folder of the cases\n',
-  );
-} else {
-  const { cases } = JSON.parse(
-    readFileSync(join(folder, 'pytorch', 'transformer_layers.json'), 'utf8'),
-  );
-  // An encoder reads no mask of queries by keys, and a decoder reads an encoder's output only.
-  const covered = cases.filter(({ kind, masks }) => kind === 'encoder' && !masks.src_mask);
-  process.stderr.write(
-    `PyTorch layers: ${covered.length} of ${cases.length} cases run; not those of decoders and src_mask\n`,
-  );
-
-  test.each(covered)('PyTorch: $name', async (c) => {
-    const [rows, batch] = [c.input.length, c.input[0].length];
-    const batchFirst = (list) => Array.from({ length: batch }, (_, b) => list.map((row) => row[b]));
-    const model = await bareEncoder(c.d_model, {
-      numHeads: c.nhead,
-      feedForwardDim: c.dim_feedforward,
-      encoderLayers: c.num_layers,
-      activation: c.activation,
-      normFirst: c.norm_first,
-      finalNorm: c.final_layernorm,
-      epsilon: c.layer_norm_eps,
-    });
-    const weights = await model.getWeights();
-    const stateDict = {};
-    for (const [name, { shape, data }] of Object.entries(weights)) {
-      if (!name.startsWith('encoder.layers.')) continue;
-      stateDict[name.slice('encoder.'.length)] = tensor(
-        data.map((_, i) => Math.cos(i)),
-        shape,
-      );
-    }
-    if (c.final_layernorm) {
-      stateDict['norm.weight'] = tensor(new Array(c.d_model).fill(1), [c.d_model]);
-      stateDict['norm.bias'] = tensor(new Array(c.d_model).fill(0), [c.d_model]);
-    }
-    await model.loadTorch(stateDict, 'encoder');
-    const input = { patches: tensor(batchFirst(c.input).flat(2), [batch, rows, c.d_model]) };
-    const hidden = c.masks.src_key_padding_mask;
-    if (hidden) input.sourceMask = hidden.map((row) => row.map((flag) => !flag));
-    const logits = await model.forward(input);
-    expectClose(logits, batchFirst(c.expected).flat(2), otherFloat32);
-    model.dispose();
-  });
 }
 
 test('heads are split and merged token by token (E6)', async () => {
@@ -120,37 +64,6 @@ test('heads are split and merged token by token (E6)', async () => {
   expectClose(logits, x.map((row) => row.map((value, i) => value + mean[i])).flat(), byHand);
   model.dispose();
 });
-
-// Source digits 1…5 come back in reverse, behind the start token 0 and before the end token 6.
-function reversals(count, length, seed) {
-  const next = randomSource(seed);
-  const source = Array.from({ length: count }, () =>
-    Array.from({ length }, () => 1 + Math.floor(next() * 5)),
-  );
-  const answers = source.map((row) => [...row].reverse());
-  return {
-    source,
-    target: answers.map((row) => [0, ...row]),
-    labels: answers.map((row) => [...row, 6]),
-  };
-}
-
-const small = {
-  kind: 'encoder-decoder',
-  embedDim: 16,
-  numHeads: 2,
-  feedForwardDim: 32,
-  encoderLayers: 1,
-  decoderLayers: 1,
-  sourceVocabulary: 6,
-  targetVocabulary: 7,
-  maxLength: 8,
-  normFirst: true,
-};
-
-async function* batches(steps, from = 1) {
-  for (let i = from; i < from + steps; i++) yield reversals(16, 3, i);
-}
 
 test('it learns to reverse, generates, and its attention adds up to 1', async () => {
   const model = engine.transformer(small);
@@ -266,7 +179,7 @@ test('what it refuses names the argument, and it works on', async () => {
   const broken = tensor(weights['generator.bias'].data, [7]);
   broken.data[3] = NaN;
   await model.setWeights({ 'generator.bias': broken });
-  await fails({}, /^step 1: the loss is NaN/);
+  await fails({}, /^step 1: generator is the first to be not finite; the loss is NaN/);
   await model.setWeights({ 'generator.bias': weights['generator.bias'] });
   expect((await model.trainStep(batch)).step).toBe(1);
   const abort = new AbortController();
@@ -277,6 +190,157 @@ test('what it refuses names the argument, and it works on', async () => {
   model.dispose();
   model.dispose();
   await expect(model.trainStep(batch)).rejects.toMatchObject({ code: 'DISPOSED' });
+});
+
+test('a step that is not finite names step and module, and training goes on as if it had never been', async () => {
+  const config = { ...deeper, norm: 'batch', seed: 3 };
+  const [model, other] = [engine.transformer(config), engine.transformer(config)];
+  const options = { optimizer: 'adamw', learningRate: 0.01 };
+  const step = (on, seed) => on.trainStep(reversals(4, 3, seed), options);
+  await step(model, 1);
+  const name = 'decoder.layers.1.self_attn.out_proj.bias';
+  const { [name]: good } = await model.getWeights();
+  const poisoned = tensor(good.data, good.shape);
+  poisoned.data[2] = Infinity;
+  await model.setWeights({ [name]: poisoned });
+  const error = await step(model, 2).catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(RangeError);
+  expect(error).toMatchObject({
+    code: 'INVALID_VALUE',
+    step: 2,
+    module: 'decoder.layers.1.self_attn',
+    message: expect.stringMatching(/^step 2: decoder\.layers\.1\.self_attn /),
+  });
+  const parts = model.trainStep(reversals(4, 3, 2), { ...options, accumulate: 2 });
+  await expect(parts).rejects.toMatchObject({ step: 2, module: 'decoder.layers.1.self_attn' });
+  const running = model.train([reversals(4, 3, 2)], options).next();
+  await expect(running).rejects.toMatchObject({ step: 2, module: 'decoder.layers.1.self_attn' });
+  expect(model.step).toBe(1);
+  await model.setWeights({ [name]: good });
+  await step(other, 1);
+  expect((await step(model, 2)).loss).toBe((await step(other, 2)).loss);
+  const [weights, expected] = [await model.getWeights(), await other.getWeights()];
+  for (const key of Object.keys(expected)) expectSame(weights[key], expected[key], key);
+  model.dispose();
+  other.dispose();
+});
+
+test('patches that are not finite are told from the parameters', async () => {
+  const model = engine.transformer({
+    kind: 'encoder',
+    embedDim: 8,
+    numHeads: 2,
+    encoderLayers: 1,
+    patchDim: 2,
+    targetVocabulary: 3,
+  });
+  const batch = { patches: tensor([1, NaN, 0, 1], [1, 2, 2]), labels: [[0, 1]] };
+  await expect(model.trainStep(batch)).rejects.toMatchObject({ module: 'source_projection' });
+  model.dispose();
+});
+
+test.each([
+  ['encoder-decoder', {}],
+  ['decoder', { kind: 'decoder', encoderLayers: undefined, sourceVocabulary: undefined }],
+])('%s: gradients of parts add up to those of the whole batch', async (_, change) => {
+  const config = { ...small, ...change, seed: 2 };
+  const { source, ...rest } = reversals(5, 3, 7);
+  // Parts of 2, 2 and 1 sequences, with 8, 3 and 1 labels that count.
+  const labels = rest.labels.map((row, i) =>
+    row.map((label, j) => (j < [4, 4, 2, 1, 1][i] ? label : -1)),
+  );
+  const batch = { ...rest, labels, ...(change.kind === 'decoder' ? {} : { source }) };
+  const options = {
+    optimizer: 'sgd',
+    learningRate: 0.5,
+    maxGradientNorm: 0.5,
+    labelSmoothing: 0.1,
+  };
+  const train = async (more) => {
+    const model = engine.transformer(config);
+    const progress = await model.trainStep(batch, { ...options, ...more });
+    const weights = await model.getWeights();
+    model.dispose();
+    return { progress, weights };
+  };
+  const whole = await train({});
+  for (const accumulate of [2, 3, 50]) {
+    const parts = await train({ accumulate });
+    for (const key of ['step', 'loss', 'accuracy', 'gradientNorm'])
+      expect(parts.progress[key]).toBeCloseTo(whole.progress[key], 5);
+    for (const [name, expected] of Object.entries(whole.weights))
+      expectClose(parts.weights[name], expected, byHand, name);
+  }
+  const model = engine.transformer(config);
+  await expect(model.trainStep(batch, { accumulate: 0 })).rejects.toThrow(/^accumulate/);
+  model.dispose();
+});
+
+test('a step in parts takes less memory, and drops other elements in each part', async () => {
+  const own = await createEngine({ threads: 2, variant: engine.info.variant });
+  const model = own.transformer({ ...decoderOnly, embedDim: 64, maxLength: 64, dropout: 0.1 });
+  const row = Array.from({ length: 64 }, (_, i) => i % 7);
+  const batch = { target: new Array(16).fill(row), labels: new Array(16).fill(row) };
+  await model.trainStep(batch, { accumulate: 8 });
+  const { peakBytes } = await own.memory();
+  await model.trainStep(batch);
+  expect((await own.memory()).peakBytes).toBeGreaterThan(1.5 * peakBytes);
+  own.dispose();
+});
+
+test('rotary positions and key heads: the shapes, the file, and what does not fit', async () => {
+  const config = {
+    ...small,
+    embedDim: 24,
+    numHeads: 4,
+    numKvHeads: 2,
+    positions: 'rotary',
+    rope: { dim: 4, scaling: { type: 'yarn', factor: 4, originalLength: 4 } },
+  };
+  const model = engine.transformer(config);
+  const weights = await model.getWeights();
+  expect(weights['decoder.layers.0.multihead_attn.in_proj_weight'].shape).toEqual([
+    24 + 12 + 12,
+    24,
+  ]);
+  let last;
+  for await (const progress of model.train(batches(150), {
+    learningRate: 0.01,
+    maxGradientNorm: 1,
+  }))
+    last = progress;
+  expect(last.loss).toBeLessThan(0.7);
+  const file = await model.save();
+  const again = engine.transformer({ ...config, seed: 9 });
+  await again.load(file);
+  const input = { source: [[1, 2, 3]], target: [[0, 3]] };
+  expectSame(await again.forward(input), await model.forward(input));
+  // What shapes do not tell, the configuration in the file does.
+  const refuses = async (change, words) => {
+    const other = engine.transformer({ ...config, ...change });
+    const before = await other.forward(input);
+    await expect(other.load(file)).rejects.toThrow(words);
+    expectSame(await other.forward(input), before);
+    other.dispose();
+  };
+  await refuses(
+    { rope: { ...config.rope, base: 500 } },
+    /^checkpoint: rope\.base is 10000 there and 500/,
+  );
+  await refuses({ positions: 'none', rope: undefined }, /^checkpoint: positions is "rotary" there/);
+  await refuses(
+    { numHeads: 8, numKvHeads: 4, rope: { dim: 2 } },
+    /^checkpoint: numHeads is 4 there and 8/,
+  );
+  await refuses({ activation: 'gelu' }, /^checkpoint: activation is "relu"/);
+  const refused = (change, words) =>
+    expect(() => engine.transformer({ ...config, ...change })).toThrow(words);
+  refused({ numKvHeads: 3 }, /^numKvHeads: a divisor of numHeads = 4/);
+  refused({ rope: { dim: 3 } }, /^rope\.dim/);
+  refused({ rope: { scaling: { type: 'linear' } } }, /^rope\.scaling\.factor/);
+  refused({ positions: 'learned' }, /^rope: only with positions 'rotary'/);
+  model.dispose();
+  again.dispose();
 });
 
 test('the original warm-up (E9)', () => {

@@ -306,7 +306,7 @@ export class Engine {
     const host = this.#alive();
     return new Transformer(
       host,
-      this.#nextLayer++,
+      () => this.#nextLayer++,
       readTransformerConfig(config),
       this.#info.offMainThread,
       () => this.#alive(),

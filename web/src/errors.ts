@@ -52,6 +52,25 @@ export function invalidValue(message: string): CodedError {
   return coded(new RangeError(message), 'INVALID_VALUE');
 }
 
+/** A training step whose loss or gradients are not finite; nothing has been changed. */
+export type TrainingError = CodedError & {
+  readonly code: 'INVALID_VALUE';
+  /** The step, counted from 1, that would have been taken. */
+  readonly step: number;
+  /**
+   * The first module whose output, or, going backward, whose gradients are not finite: a parameter's name without its last word,
+   * such as `decoder.layers.1.self_attn`; or `loss`.
+   */
+  readonly module: string;
+};
+
+export function notFinite(step: number, module: string, message: string): TrainingError {
+  return Object.defineProperties(invalidValue(message), {
+    step: { value: step, enumerable: true },
+    module: { value: module, enumerable: true },
+  }) as TrainingError;
+}
+
 /** `what` names the call; the bytes it wanted are in the message and in `bytesWanted`. */
 export function outOfMemory(what: string, bytes: number, limit?: number): CodedError {
   const ceiling = limit === undefined ? '' : `; the heap's ceiling is ${limit} bytes`;

@@ -3,7 +3,7 @@ export { createEngine } from './create-engine.js';
 export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
 export type { CostModel } from './cost-model.js';
 export type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
-export { HeadwiseError, type ErrorCode } from './errors.js';
+export { HeadwiseError, type ErrorCode, type TrainingError } from './errors.js';
 export { GpuTensor } from './gpu-tensor.js';
 export type { KVCache } from './kv-cache.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';
@@ -11,9 +11,16 @@ export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/
 export type { TorchStateDict } from './layer/torch.js';
 export type { AttentionGradients, AttentionResult, ResidentAttentionResult } from './results.js';
 export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js';
-export type { TrainingBatch, TrainingOptions, TransformerInput } from './transformer/batch.js';
+export type {
+  GenerateInput,
+  TrainingBatch,
+  TrainingOptions,
+  TransformerInput,
+} from './transformer/batch.js';
 export type { TransformerConfig } from './transformer/config.js';
+export type { TransformerDecoding } from './transformer/decoding.js';
 export type { GenerateOptions } from './transformer/sample.js';
+export type { TransformerAttentionOptions, TransformerMasks } from './transformer/scopes.js';
 export {
   warmupSchedule,
   type TrainingProgress,

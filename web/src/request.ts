@@ -78,7 +78,7 @@ export interface LayerConfig {
   merge: 'concat' | 'sum';
   convolution?: { kernelSize: number; causal: boolean };
   score: 'scaled-dot' | 'dot' | 'cosine' | 'additive';
-  rope?: { base: number; dim: number; interleaved: boolean };
+  rope?: RotarySettings;
   seed: [low: number, high: number];
 }
 
@@ -203,6 +203,12 @@ export interface CacheStepRequest extends AttentionSettings {
 /** A resolved configuration of a Transformer: the core's TransformerConfig by its fields' names. */
 export type TransformerFields = Record<string, number>;
 
+/** What one kind of a Transformer's attention may see: broadcast to [B,H,rows,keys]. */
+export interface TransformerScope {
+  mask?: { data: Uint8Array; strides: BroadcastStrides };
+  bias?: { data: Float32Array; strides: BroadcastStrides };
+}
+
 /** What a Transformer reads; arrays of [B, length], row by row. */
 export interface TransformerBatch {
   batch: number;
@@ -213,6 +219,13 @@ export interface TransformerBatch {
   sourceMask?: Uint8Array;
   target?: Int32Array;
   labels?: Int32Array;
+  targetMask?: Uint8Array;
+  memoryMask?: Uint8Array;
+  /** The decoder's rows see all rows of the target. */
+  targetOpen?: boolean;
+  sourceScope?: TransformerScope;
+  targetScope?: TransformerScope;
+  memoryScope?: TransformerScope;
 }
 
 export interface TransformerForwardRequest extends TransformerBatch {
@@ -230,6 +243,19 @@ export interface TransformerStepRequest extends TransformerBatch {
   settings: Record<string, number>;
 }
 
+/**
+ * Target tokens of every row of a decoding, which follow upon those that it has read; with the first of them the source, of one
+ * sequence. `batch` is the number of rows.
+ */
+export interface TransformerDecodeRequest extends Omit<TransformerBatch, 'labels'> {
+  op: 'transformerDecode';
+  model: number;
+  decoding: number;
+  /** The length that the call was made for. */
+  start: number;
+  logits: number;
+}
+
 /** A model's tensors by name. */
 export interface NamedArray {
   name: string;
@@ -244,6 +270,7 @@ export type ComputeRequest =
   | LayerForwardRequest
   | TransformerForwardRequest
   | TransformerStepRequest
+  | TransformerDecodeRequest
   | LinearRequest
   | EmbeddingRequest
   | PositionalEncodingRequest
@@ -270,7 +297,15 @@ export type CacheRequest =
   | { op: 'readCache'; cache: number }
   | { op: 'destroyCache'; cache: number };
 
-export type Request = ComputeRequest | LayerRequest | CacheRequest;
+/** Short business with a decoding. `decoding` is a number that the caller chooses. */
+export type DecodingRequest =
+  | { op: 'createDecoding'; decoding: number; model: number; rows: number; capacity: number }
+  | { op: 'selectDecoding'; decoding: number; rows: Int32Array }
+  | { op: 'destroyDecoding'; decoding: number };
+
+export type ShortRequest = LayerRequest | CacheRequest | DecodingRequest;
+
+export type Request = ComputeRequest | ShortRequest;
 
 const shortOps = new Set<string>([
   'createLayer',
@@ -286,7 +321,10 @@ const shortOps = new Set<string>([
   'trimCache',
   'readCache',
   'destroyCache',
-] satisfies (LayerRequest | CacheRequest)['op'][]);
+  'createDecoding',
+  'selectDecoding',
+  'destroyDecoding',
+] satisfies ShortRequest['op'][]);
 
 export function isCompute(request: Request): request is ComputeRequest {
   return !shortOps.has(request.op);

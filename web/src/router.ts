@@ -18,10 +18,10 @@ import {
   type CacheRequest,
   type CacheStepRequest,
   type ComputeRequest,
-  type LayerRequest,
   type ParameterArrays,
   type Request,
   type Response,
+  type ShortRequest,
 } from './request.js';
 import type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
@@ -261,7 +261,7 @@ export class Router implements Host {
   }
 
   // What the core does with a layer, the GPU has to hear of, in the same order.
-  #noteLayer(request: LayerRequest | CacheRequest): void {
+  #noteLayer(request: ShortRequest): void {
     switch (request.op) {
       case 'createLayer':
         this.#layers.set(request.layer, request.config);
@@ -277,7 +277,7 @@ export class Router implements Host {
     }
   }
 
-  async #runLayer(request: LayerRequest | CacheRequest): Promise<Response> {
+  async #runLayer(request: ShortRequest): Promise<Response> {
     const running = this.#cpu.run(request);
     this.#noteLayer(request);
     return running;

@@ -2,7 +2,7 @@
 // backward in one. The caller shifts: row r's target is the class that row r is to predict.
 //
 //   loss_r = -sum_c q_c log p_c,  p = softmax(logits_r),  q = (1 - smoothing) onehot(target_r) + smoothing / V
-//   loss = mean of loss_r over the rows that are not ignored; dLogits_r = (p - q) / their number
+//   loss = mean of loss_r over the rows that are not ignored; dLogits_r = (p - q) / their number, or another divisor
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,11 @@ struct CrossEntropyArgs {
   float* row_loss = nullptr;              // [rows]: 0 where ignored
   std::uint8_t* row_correct = nullptr;    // [rows]: 1 where the target is on top
   float* d_logits = nullptr;              // [rows, V], null: not wanted; may be logits
+  std::int32_t divisor = 0;               // of the sum over rows, for a part of a larger batch; 0: the rows that count
 };
 
 struct CrossEntropyResult {
-  double loss = 0.0;         // mean; 0 when every row is ignored
+  double loss = 0.0;         // sum by divisor; 0 when every row is ignored
   std::int32_t counted = 0;  // rows that are not ignored
   std::int32_t correct = 0;  // of those, how many have their target on top (the lowest class of several equal ones)
 };
@@ -49,6 +50,8 @@ class CrossEntropyLoss {
   static void Rows(void* context, std::int64_t index, int thread);
   static void Sum(void* context, std::int64_t index, int thread);
   void Row(std::int64_t row) const;
+
+  std::int32_t divisor() const { return args_.divisor > 0 ? args_.divisor : result_.counted; }
 
   CrossEntropyArgs args_;
   CrossEntropyResult result_;

@@ -8,6 +8,7 @@
 
 #include "headwise/attention.h"
 #include "headwise/job.h"
+#include "headwise/rotary.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
 
@@ -49,6 +50,7 @@ struct MultiHeadAttentionConfig {
   std::int32_t rope_dim = 0;  // 0: no rotary embedding; else even, at most D
   float rope_base = 10000.0F;
   std::int32_t rope_interleaved = 0;
+  RotaryScaling rope_scaling;
   std::uint32_t seed_low = 0;
   std::uint32_t seed_high = 0;
 };

@@ -1,5 +1,6 @@
 // Public: the Transformer (Vaswani et al., 2017) as encoder-decoder, decoder or encoder: forward, and a training step by the
-// core's own gradients. Float32, tensors row-major. Parameters bear the names and shapes of torch.nn.Transformer's.
+// core's own gradients. Float32, tensors row-major. Parameters bear the names and shapes of torch.nn.Transformer's; with fewer
+// key heads than query heads in_proj_weight has so many rows less.
 //
 // Start reading at TransformerForward::Prepare; the Transformer object holds the parameters only.
 #pragma once
@@ -8,9 +9,11 @@
 #include <limits>
 
 #include "headwise/activation.h"
+#include "headwise/attention.h"
 #include "headwise/job.h"
 #include "headwise/optimizer.h"
 #include "headwise/parameter_arena.h"
+#include "headwise/rotary.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
 
@@ -22,15 +25,21 @@ enum class TransformerKind : std::int32_t {
   kEncoder = 2,         // source tokens or patches -> a class for each position
 };
 enum class TransformerNorm : std::int32_t { kLayer = 0, kRms = 1, kBatch = 2 };
-enum class PositionKind : std::int32_t { kSinusoidal = 0, kLearned = 1, kNone = 2 };
+enum class PositionKind : std::int32_t {
+  kSinusoidal = 0,
+  kLearned = 1,
+  kNone = 2,
+  kRotary = 3,  // queries and keys of self-attention are turned; cross-attention has no positions
+};
 
 // Fixed-width fields only.
 struct TransformerConfig {
   TransformerKind kind = TransformerKind::kEncoderDecoder;
   std::int32_t embed_dim = 0;       // E, a multiple of heads
   std::int32_t heads = 0;           // H
+  std::int32_t kv_heads = 0;        // G, a divisor of H; 0: H
   std::int32_t feed_forward = 0;    // width of the inner layer
-  std::int32_t encoder_layers = 0;  // not with kDecoder
+  std::int32_t encoder_layers = 0;  // not with kDecoder; 0 with kEncoderDecoder: the decoder reads the embedded source
   std::int32_t decoder_layers = 0;  // not with kEncoder
   std::int32_t source_vocabulary = 0;
   std::int32_t source_width = 0;       // above 0: the source is vectors of that width (patches), projected to E
@@ -41,6 +50,10 @@ struct TransformerConfig {
   std::int32_t final_norm = 0;  // nonzero: a norm after each stack, as pre-norm wants it
   ActivationKind activation = ActivationKind::kRelu;
   PositionKind position = PositionKind::kSinusoidal;
+  std::int32_t rope_dim = 0;  // kRotary: elements of a head that turn, even; 0: all. As in rotary.h
+  float rope_base = 10000.0F;
+  std::int32_t rope_interleaved = 0;
+  RotaryScaling rope_scaling;
   std::int32_t tied = 0;             // nonzero: the target's embedding is the output projection too
   std::int32_t scale_embedding = 1;  // nonzero: token embeddings times sqrt(E), as published
   float epsilon = 1e-5F;
@@ -64,7 +77,8 @@ class Transformer {
   const TransformerConfig& config() const { return config_; }
   ParameterArena& parameters() { return parameters_; }
   const ParameterArena& parameters() const { return parameters_; }
-  // Running moments of batch norms, which no optimizer touches.
+  // Running moments of batch norms, which no optimizer touches. Where the model can be trained their second array is that of a
+  // step in progress.
   const ParameterArena& buffers() const { return buffers_; }
   // Sinusoidal encodings [most_positions, E], or null.
   const float* positions() const { return buffers_.Find("positions") < 0 ? nullptr : buffers_.values(); }
@@ -78,9 +92,21 @@ class Transformer {
   Status AddVector(const char* name, std::int32_t size);
   void Start();
 
+  friend class TransformerStep;
+
   TransformerConfig config_;
   ParameterArena parameters_;
   ParameterArena buffers_;
+  std::int32_t parts_done_ = 0;  // of a step that is taken in parts
+};
+
+// What the rows of one kind of attention may see, in every layer and beside padding and causality. Null: nothing more is
+// hidden or added. Both are broadcast to [B,H,rows,keys], as AttentionArgs has them.
+struct TransformerScope {
+  const std::uint8_t* mask = nullptr;  // nonzero: may be attended to
+  BroadcastStrides mask_strides;
+  const float* bias = nullptr;  // added to the scores; -infinity hides
+  BroadcastStrides bias_strides;
 };
 
 // All pointers are borrowed for the length of the call.
@@ -91,9 +117,15 @@ struct TransformerBatch {
   const std::int32_t* source = nullptr;       // [B,S], 0 ... source_vocabulary - 1
   const float* source_vectors = nullptr;      // [B,S,source_width]
   const std::uint8_t* source_mask = nullptr;  // [B,S], nonzero: a real token; null: all
-  const std::int32_t* target = nullptr;       // [B,L]: what the decoder reads. Row i sees rows 0 ... i only
-  const std::int32_t* labels = nullptr;       // training: [B,L], with kEncoder [B,S]: what each row is to say
-  std::int32_t ignored_label = -1;            // rows that count for nothing
+  const std::int32_t* target = nullptr;  // [B,L]: what the decoder reads. Row i sees rows 0 ... i, unless target_open
+  const std::int32_t* labels = nullptr;  // training: [B,L], with kEncoder [B,S]: what each row is to say
+  std::int32_t ignored_label = -1;       // rows that count for nothing
+  const std::uint8_t* target_mask = nullptr;  // [B,L], nonzero: the decoder's own rows may see it; null: all
+  const std::uint8_t* memory_mask = nullptr;  // [B,S], what the decoder may see of the source; null: source_mask
+  std::int32_t target_open = 0;               // nonzero: the decoder's rows see all rows of the target
+  TransformerScope source_scope;              // of the encoder's self-attention, [B,H,S,S]
+  TransformerScope target_scope;              // of the decoder's, [B,H,L,L]
+  TransformerScope memory_scope;              // of the decoder's attention to the encoder's output, [B,H,L,S]
 };
 
 // Floats of the weights of attention that a forward pass can leave: for every encoder layer [B,H,S,S], then for every decoder
@@ -118,20 +150,29 @@ class TransformerForward {
   TransformerCall* call_ = nullptr;
 };
 
+// A step over a batch whose activations do not fit is taken in parts, one TransformerStep after the other: each brings some
+// of the batch's sequences, the last one changes the parameters. It is the step over the whole batch, but that batch norm
+// sees a part at a time, and dropout drops others.
 struct TrainingOptions {
   OptimizerConfig optimizer;
   float rate = 1e-3F;
   std::int64_t step = 1;  // t, from 1; dropout's too
   float smoothing = 0.0F;
   float max_norm = std::numeric_limits<float>::infinity();
+  std::int32_t part = 0;  // 0 ... parts - 1, in order
+  std::int32_t parts = 1;
+  std::int32_t counted = 0;  // labels that count in all parts together; 0: those of this one
 };
 
 struct TrainingResult {
-  double loss = 0.0;
+  double loss = 0.0;  // of a part: its share of the whole
   std::int32_t counted = 0;
   std::int32_t correct = 0;
-  double gradient_norm = 0.0;  // before clipping
-  bool applied = false;        // false: loss or gradients are not finite, and the parameters are as before
+  double gradient_norm = 0.0;  // before clipping; of all parts so far
+  bool applied = false;        // false: loss or gradients are not finite, and the model is as before
+  // Then: the first module whose output is not finite, or, going backward, its gradients: a parameter's name without its last
+  // word, such as "decoder.layers.1.self_attn"; or "loss". Else empty.
+  char module[ParameterArena::kMostName] = {};
 };
 
 class TransformerStep {
@@ -141,7 +182,8 @@ class TransformerStep {
   TransformerStep(const TransformerStep&) = delete;
   TransformerStep& operator=(const TransformerStep&) = delete;
 
-  // Forward, backward, clipping and the optimizer's step. The same bits for any number of threads.
+  // Forward, backward, clipping and the optimizer's step. The same bits for any number of threads. kInvalidValue "part": the
+  // one before it has not been taken.
   Status Prepare(Transformer& model, const TransformerBatch& batch, const TrainingOptions& options, ThreadPool& pool,
                  Job& job);
   // Once the job is done.

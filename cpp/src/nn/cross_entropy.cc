@@ -11,6 +11,7 @@ namespace headwise {
 
 Status CrossEntropyLoss::Prepare(const CrossEntropyArgs& args, Job& job) {
   if (args.rows < 0 || args.classes < 0) return Status::InvalidShape("logits");
+  if (args.divisor < 0) return Status::InvalidValue("divisor");
   if (!(args.smoothing >= 0.0F && args.smoothing <= 1.0F)) return Status::InvalidValue("smoothing");
   args_ = args;
   result_ = {};
@@ -66,7 +67,7 @@ void CrossEntropyLoss::Row(std::int64_t row) const {
   args_.row_correct[row] = top == target ? 1 : 0;
   if (d_logits == nullptr) return;
   const double each = smoothing / classes;
-  const double factor = 1.0 / result_.counted;
+  const double factor = 1.0 / divisor();
   for (std::int32_t c = 0; c < classes; ++c) {
     const double p = std::exp(static_cast<float>(logits[c] - max)) / sum;
     const double q = each + (c == target ? 1.0 - smoothing : 0.0);
@@ -81,7 +82,7 @@ void CrossEntropyLoss::Sum(void* context, std::int64_t /*index*/, int /*thread*/
     sum += self.args_.row_loss[row];
     self.result_.correct += self.args_.row_correct[row];
   }
-  self.result_.loss = self.result_.counted > 0 ? sum / self.result_.counted : 0.0;
+  self.result_.loss = self.result_.counted > 0 ? sum / self.divisor() : 0.0;
 }
 
 Status CrossEntropy(const CrossEntropyArgs& args, CrossEntropyResult& result, ThreadPool& pool) {

@@ -2,11 +2,14 @@
 #include "nn/graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "memory/aligned.h"
 #include "nn/element_blocks.h"
+#include "nn/graph_decoding_nodes.h"
 #include "nn/graph_nodes.h"
+#include "nn/graph_rotate_node.h"
 
 namespace headwise {
 namespace {
@@ -21,6 +24,17 @@ void AddElements(void* context, std::int64_t index, int /*thread*/) {
   const auto& add = *static_cast<const AddContext*>(context);
   const ElementRange range = ElementsOfBlock(index, add.count);
   for (std::int64_t i = range.begin; i < range.end; ++i) add.to[i] += add.from[i];
+}
+
+// True for null.
+bool AllFinite(const float* values, std::int64_t count) {
+  return values == nullptr || std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
+}
+
+// Heads of q, k and v are of sizes that go together, and there are as many keys as values.
+bool FitHeads(const Value& q, const Value& k, const Value& v, const AttentionArgs& options) {
+  return options.heads > 0 && options.kv_heads > 0 && k.rows == v.rows && q.width % options.heads == 0 &&
+         v.width % options.kv_heads == 0 && k.width == q.width / options.heads * options.kv_heads;
 }
 
 }  // namespace
@@ -46,6 +60,10 @@ void* Graph::Take(std::uint64_t bytes) {
   return block + AlignUp(sizeof(Block));
 }
 
+std::int32_t* Graph::Integers(std::int64_t count) {
+  return static_cast<std::int32_t*>(Take(CheckedMul(static_cast<std::uint64_t>(count), sizeof(std::int32_t))));
+}
+
 float* Graph::Floats(std::int64_t count) {
   return static_cast<float*>(Take(CheckedMul(static_cast<std::uint64_t>(count), sizeof(float))));
 }
@@ -55,25 +73,34 @@ bool Graph::Fits(bool condition, const char* argument) {
   return status_.ok();
 }
 
-bool Graph::Append(GraphNode* node) {
-  if (node == nullptr) return false;
-  auto* link = Make<Link>(Link{node, last_, nullptr});
+Value* Graph::Append(GraphNode* node, Value* output, std::initializer_list<const Value*> inputs, bool hands_on) {
+  if (node == nullptr) return nullptr;
+  auto* link = Make<Link>(Link{node, last_, nullptr, module_, output, {}, hands_on});
   if (link == nullptr) {
     node->~GraphNode();
-    return false;
+    return nullptr;
   }
+  std::copy(inputs.begin(), inputs.end(), link->inputs);
   (last_ != nullptr ? last_->next : first_) = link;
   last_ = link;
   ++nodes_;
-  return true;
+  return output;
 }
 
-Value* Graph::NewValue(std::int32_t rows, std::int32_t width) {
+void Graph::Enter(const char* module) {
+  const std::size_t bytes = std::strlen(module) + 1;
+  auto* name = static_cast<char*>(Take(bytes));
+  if (name == nullptr) return;
+  std::memcpy(name, module, bytes);
+  module_ = name;
+}
+
+Value* Graph::NewValue(std::int32_t rows, std::int32_t width, float* data) {
   auto* value = Make<Value>();
   if (value == nullptr) return nullptr;
   value->rows = rows;
   value->width = width;
-  value->data = Floats(value->count());
+  value->data = data != nullptr ? data : Floats(value->count());
   if (training_) value->gradient = Floats(value->count());
   return status_.ok() ? value : nullptr;
 }
@@ -106,12 +133,12 @@ Value* Graph::Parameter(const ParameterArena& arena, std::int32_t index, std::in
   return value;
 }
 
-Value* Graph::Linear(Value* x, Value* weight, Value* bias) {
+Value* Graph::Linear(Value* x, Value* weight, Value* bias, float* into) {
   if (!status_.ok() || !Fits(x->width == weight->width, "weight")) return nullptr;
   if (!Fits(bias == nullptr || bias->count() == weight->rows, "bias")) return nullptr;
-  Value* y = NewValue(x->rows, weight->rows);
+  Value* y = NewValue(x->rows, weight->rows, into);
   if (y == nullptr) return nullptr;
-  return Append(Make<LinearNode>(x, weight, bias, y)) ? y : nullptr;
+  return Append(Make<LinearNode>(x, weight, bias, y), y, {x, weight, bias});
 }
 
 Value* Graph::Normalize(Value* x, const NormParameters& parameters) {
@@ -121,21 +148,21 @@ Value* Graph::Normalize(Value* x, const NormParameters& parameters) {
   float* mean = Floats(kept);
   float* inverse = Floats(kept);
   if (inverse == nullptr) return nullptr;
-  return Append(Make<NormNode>(x, parameters, y, mean, inverse)) ? y : nullptr;
+  return Append(Make<NormNode>(x, parameters, y, mean, inverse), y, {x, parameters.gain, parameters.shift});
 }
 
 Value* Graph::Activate(Value* x, ActivationKind kind) {
   if (!status_.ok()) return nullptr;
   Value* y = NewValue(x->rows, x->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<ActivationNode>(x, kind, y)) ? y : nullptr;
+  return Append(Make<ActivationNode>(x, kind, y), y, {x});
 }
 
 Value* Graph::Add(Value* a, Value* b) {
   if (!status_.ok() || !Fits(a->rows == b->rows && a->width == b->width, "add")) return nullptr;
   Value* y = NewValue(a->rows, a->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<AddNode>(a, b, y)) ? y : nullptr;
+  return Append(Make<AddNode>(a, b, y), y, {a, b}, true);
 }
 
 Value* Graph::Dropout(Value* x, float rate) {
@@ -143,7 +170,7 @@ Value* Graph::Dropout(Value* x, float rate) {
   if (!training_ || rate == 0.0F) return x;
   Value* y = NewValue(x->rows, x->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<DropoutNode>(x, rate, nodes_, y)) ? y : nullptr;
+  return Append(Make<DropoutNode>(x, rate, nodes_, y), y, {x}, true);
 }
 
 Value* Graph::Embed(Value* table, const std::int32_t* ids, std::int32_t rows, float scale, Value* positions,
@@ -159,7 +186,7 @@ Value* Graph::Embed(Value* table, const std::int32_t* ids, std::int32_t rows, fl
   }
   Value* y = NewValue(rows, table->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<EmbedNode>(table, ids, scale, positions, length, y)) ? y : nullptr;
+  return Append(Make<EmbedNode>(table, ids, scale, positions, length, y), y, {table, positions});
 }
 
 Value* Graph::AddPositions(Value* x, Value* positions, std::int32_t length) {
@@ -167,24 +194,51 @@ Value* Graph::AddPositions(Value* x, Value* positions, std::int32_t length) {
   if (!Fits(positions->width == x->width && length <= positions->rows, "positions")) return nullptr;
   Value* y = NewValue(x->rows, x->width);
   if (y == nullptr) return nullptr;
-  return Append(Make<PositionNode>(x, positions, length, y)) ? y : nullptr;
+  return Append(Make<PositionNode>(x, positions, length, y), y, {x, positions}, true);
+}
+
+Value* Graph::Rotate(Value* x, const RotaryArgs& options) {
+  if (!status_.ok()) return nullptr;
+  const std::int64_t rows = std::int64_t{options.batch} * options.rows;
+  if (!Fits(options.heads > 0 && x->width % options.heads == 0 && x->rows == rows, "rotary")) return nullptr;
+  Value* y = NewValue(x->rows, x->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<RotateNode>(x, options, y), y, {x}, true);
 }
 
 Value* Graph::Attend(Value* q, Value* k, Value* v, const AttentionArgs& options, float dropout) {
   if (!status_.ok()) return nullptr;
   const std::int64_t query_rows = std::int64_t{options.batch} * options.queries;
-  const std::int64_t key_rows = std::int64_t{options.batch} * options.keys;
-  const bool fits = options.heads > 0 && options.kv_heads > 0 && q->rows == query_rows && k->rows == key_rows &&
-                    v->rows == key_rows && q->width % options.heads == 0 && v->width % options.kv_heads == 0 &&
-                    k->width == q->width / options.heads * options.kv_heads;
-  if (!Fits(fits, "attention")) return nullptr;
+  std::int64_t key_rows = std::int64_t{options.batch} * options.keys;
+  if (!training_ && k->rows == options.keys) key_rows = options.keys;
+  if (!Fits(FitHeads(*q, *k, *v, options) && q->rows == query_rows && k->rows == key_rows, "attention")) return nullptr;
   Value* y = NewValue(q->rows, v->width / options.kv_heads * options.heads);
   float* log_sum_exp = Floats(query_rows * options.heads);
   if (log_sum_exp == nullptr) return nullptr;
-  return Append(Make<AttendNode>(*this, q, k, v, options, dropout, nodes_, log_sum_exp, y)) ? y : nullptr;
+  return Append(Make<AttendNode>(*this, q, k, v, options, dropout, nodes_, log_sum_exp, y), y, {q, k, v});
 }
 
-CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing) {
+Value* Graph::AttendCached(Value* q, Value* k, Value* v, const AttentionArgs& options, KeyValueCache& cache) {
+  if (!status_.ok()) return nullptr;
+  const std::int64_t rows = std::int64_t{options.batch} * options.queries;
+  if (!Fits(!training_ && FitHeads(*q, *k, *v, options) && q->rows == rows && k->rows == rows, "attention")) {
+    return nullptr;
+  }
+  Value* y = NewValue(q->rows, v->width / options.kv_heads * options.heads);
+  if (y == nullptr) return nullptr;
+  return Append(Make<CachedAttendNode>(q, k, v, options, cache, y), y, {q, k, v});
+}
+
+Value* Graph::LastRows(Value* x, std::int32_t length) {
+  if (!status_.ok() || !Fits(!training_ && length > 0 && x->rows % length == 0, "rows")) return nullptr;
+  if (length == 1) return x;
+  Value* y = NewValue(x->rows / length, x->width);
+  if (y == nullptr) return nullptr;
+  return Append(Make<LastRowsNode>(x, length, y), y, {x}, true);
+}
+
+CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::int32_t ignored, float smoothing,
+                              std::int32_t divisor) {
   if (!status_.ok()) return nullptr;
   float* row_loss = Floats(logits->rows);
   auto* row_correct = reinterpret_cast<std::uint8_t*>(Floats((logits->rows + 3) / 4));
@@ -194,6 +248,7 @@ CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::i
   args.classes = logits->width;
   args.smoothing = smoothing;
   args.ignored = ignored;
+  args.divisor = divisor;
   args.logits = logits->data;
   args.targets = targets;
   args.row_loss = row_loss;
@@ -201,7 +256,8 @@ CrossEntropyLoss* Graph::Loss(Value* logits, const std::int32_t* targets, std::i
   args.d_logits = logits->gradient;
   logits->written = true;
   auto* node = Make<LossNode>(args);
-  return Append(node) ? &node->loss() : nullptr;
+  Append(node, nullptr, {logits});
+  return status_.ok() ? &node->loss() : nullptr;
 }
 
 Status Graph::Forward(Job& job) {
@@ -217,6 +273,20 @@ Status Graph::Backward(Job& job) {
     if (Status status = link->node->Backward(*this, job); !status.ok()) status_ = status;
   }
   return status_;
+}
+
+const char* Graph::NotFinite() const {
+  for (const Link* link = first_; link != nullptr; link = link->next) {
+    if (link->output != nullptr && !AllFinite(link->output->data, link->output->count())) return link->module;
+  }
+  for (const Link* link = last_; link != nullptr; link = link->before) {
+    const Value* output = link->output;
+    if (link->hands_on || (output != nullptr && !AllFinite(output->gradient, output->count()))) continue;
+    for (const Value* input : link->inputs) {
+      if (input != nullptr && !AllFinite(input->gradient, input->count())) return link->module;
+    }
+  }
+  return nullptr;
 }
 
 float* Graph::Into(Value* value, bool* add) {

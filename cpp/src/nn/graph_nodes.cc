@@ -296,6 +296,8 @@ AttendNode::AttendNode(const Graph& graph, Value* q, Value* k, Value* v, const A
   args_.q_strides = strides(args_.queries, q->width, args_.head_dim);
   args_.k_strides = strides(args_.keys, k->width, args_.head_dim);
   args_.v_strides = strides(args_.keys, v->width, args_.value_dim);
+  if (k->rows < std::int64_t{args_.batch} * args_.keys)
+    args_.k_strides.batch = args_.v_strides.batch = 0;  // the batch shares them
   args_.out_strides = strides(args_.queries, y->width, args_.value_dim);
   args_.log_sum_exp = log_sum_exp;
   if (graph.training() && dropout > 0.0F) {

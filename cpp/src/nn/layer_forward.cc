@@ -190,6 +190,7 @@ Status MultiHeadAttentionForward::Call::AddRotations(Job& job) {
     rotation->dim = config.rope_dim;
     rotation->interleaved = config.rope_interleaved;
     rotation->base = config.rope_base;
+    rotation->scaling = config.rope_scaling;
     rotation->x = on.data;
     rotation->y = on.data;
     rotation->x_strides = on.strides();

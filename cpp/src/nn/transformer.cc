@@ -40,10 +40,16 @@ bool EndsWith(const char* text, const char* end) {
 Status CheckConfig(const TransformerConfig& c) {
   if (c.embed_dim < 1) return Status::InvalidValue("embed_dim");
   if (c.heads < 1 || c.embed_dim % c.heads != 0) return Status::InvalidValue("heads");
+  if (c.kv_heads < 1 || c.heads % c.kv_heads != 0) return Status::InvalidValue("kv_heads");
+  if (c.position == PositionKind::kRotary) {
+    const std::int32_t size = c.embed_dim / c.heads;
+    if (c.rope_dim < 2 || c.rope_dim % 2 != 0 || c.rope_dim > size) return Status::InvalidValue("rope_dim");
+    if (!(std::isfinite(c.rope_base) && c.rope_base > 0.0F)) return Status::InvalidValue("rope_base");
+  }
   if (c.feed_forward < 1) return Status::InvalidValue("feed_forward");
   const bool encoder = c.kind != TransformerKind::kDecoder;
   const bool decoder = c.kind != TransformerKind::kEncoder;
-  if (c.encoder_layers < (encoder ? 1 : 0)) return Status::InvalidValue("encoder_layers");
+  if (c.encoder_layers < (encoder && !decoder ? 1 : 0)) return Status::InvalidValue("encoder_layers");
   if (c.decoder_layers < (decoder ? 1 : 0)) return Status::InvalidValue("decoder_layers");
   if (c.source_width < 0) return Status::InvalidValue("source_width");
   if (encoder && c.source_width == 0 && c.source_vocabulary < 1) return Status::InvalidValue("source_vocabulary");
@@ -81,8 +87,9 @@ Status Transformer::AddNorm(const char* name) {
 
 Status Transformer::AddAttention(const char* prefix) {
   const std::int32_t e = config_.embed_dim;
-  if (Status s = AddMatrix((Name() << prefix << ".in_proj_weight").text, 3 * e, e); !s.ok()) return s;
-  if (Status s = AddVector((Name() << prefix << ".in_proj_bias").text, 3 * e); !s.ok()) return s;
+  const std::int32_t rows = e + 2 * (e / config_.heads * config_.kv_heads);
+  if (Status s = AddMatrix((Name() << prefix << ".in_proj_weight").text, rows, e); !s.ok()) return s;
+  if (Status s = AddVector((Name() << prefix << ".in_proj_bias").text, rows); !s.ok()) return s;
   if (Status s = AddMatrix((Name() << prefix << ".out_proj.weight").text, e, e); !s.ok()) return s;
   return AddVector((Name() << prefix << ".out_proj.bias").text, e);
 }
@@ -161,9 +168,11 @@ void Transformer::Start() {
       // Limit sqrt(3 / E): the variance 1/E.
       GlorotUniform(seed, stream, columns, columns, p.count, values);
     } else if (EndsWith(p.name, "in_proj_weight")) {
-      const std::int64_t part = p.count / 3;
+      const std::int32_t kv_rows = (rows - columns) / 2;
       for (std::uint32_t n = 0; n < 3; ++n) {
-        GlorotUniform(seed, stream + n, columns, columns, part, values + n * part);
+        const std::int64_t part = n == 0 ? columns : kv_rows;
+        GlorotUniform(seed, stream + n, columns, static_cast<std::int32_t>(part), part * columns, values);
+        values += part * columns;
       }
     } else {
       GlorotUniform(seed, stream, columns, rows, p.count, values);
@@ -175,13 +184,16 @@ void Transformer::Start() {
   }
 }
 
-Status Transformer::Init(const TransformerConfig& config, std::int32_t moments) {
+Status Transformer::Init(const TransformerConfig& given, std::int32_t moments) {
+  TransformerConfig config = given;
+  if (config.kv_heads == 0) config.kv_heads = config.heads;
+  if (config.rope_dim == 0 && config.heads > 0) config.rope_dim = config.embed_dim / config.heads;
   if (Status s = CheckConfig(config); !s.ok()) return s;
   if (parameters_.size() > 0) return Status::InvalidValue("transformer");
   config_ = config;
   if (Status s = AddParameters(); !s.ok()) return s;
   if (Status s = parameters_.Allocate(moments); !s.ok()) return s;
-  if (Status s = buffers_.Allocate(-1); !s.ok()) return s;
+  if (Status s = buffers_.Allocate(config.norm == TransformerNorm::kBatch && moments >= 0 ? 0 : -1); !s.ok()) return s;
   Start();
   if (config.position != PositionKind::kSinusoidal) return Status::Ok();
   ThreadPool alone(1);

@@ -2,16 +2,18 @@
 // asks for it), else asynchronously (a page by default: the engine lives in a worker).
 import { createEngine } from '../../../dist/index.js';
 import { cacheCall } from './headwise-cache.mjs';
+import { backwardCall, trainingCall } from './headwise-training.mjs';
 
 export async function create(options) {
   const { threads, variant = 'auto', dtype = 'f32', cached = false } = options;
   const { inPage, offMainThread = inPage } = options;
-  const engine = await createEngine({ backend: 'wasm', threads, variant, offMainThread });
+  const engineOptions = { backend: 'wasm', threads, variant, offMainThread };
+  const engine = await createEngine(engineOptions);
   const { info } = engine;
   if (info.threads !== threads)
     throw new Error(`${threads} threads wanted, ${info.threads} got: ${info.threadsReason}`);
   let call;
-  let layer; // or a cache: what is to be disposed of
+  let layer; // or a cache, or a model: what is to be disposed of
   let last;
 
   const prepareLayer = async ({ H, L, E, D }, inputs) => {
@@ -45,7 +47,22 @@ export async function create(options) {
     call = cache.run;
   };
 
-  const prepares = { layer: prepareLayer, step: prepareCache, prefill: prepareCache };
+  const prepareBackward = async (shape, inputs) => {
+    call = await backwardCall(engine, shape, inputs);
+  };
+
+  const prepareTraining = async (shape) => {
+    layer = await trainingCall(engineOptions, shape);
+    call = layer.run;
+  };
+
+  const prepares = {
+    layer: prepareLayer,
+    step: prepareCache,
+    prefill: prepareCache,
+    backward: prepareBackward,
+    training: prepareTraining,
+  };
   // Decoding as a user decodes: the last token is appended to all others.
   if (cached) prepares.decode = (shape, inputs) => prepareCache({ ...shape, kind: 'step' }, inputs);
   return {
@@ -61,6 +78,6 @@ export async function create(options) {
       layer?.dispose();
       layer = call = last = undefined;
     },
-    memory: () => engine.memory(),
+    memory: () => (layer?.memory ? layer.memory() : engine.memory()),
   };
 }

@@ -4,7 +4,9 @@
 //     about: string                     version, and threads when they are not the wanted ones
 //     prepare(shape, inputs) → void     may be async; makes ready for run(); throws NotApplicable
 //     run() → anything                  one call, from JavaScript's arrays to JavaScript's; a promise is awaited
-//     read() → Float32Array             the last run's output, [H,L,D] or for a layer [L,E]; null for a ceiling
+//     read() → Float32Array             the last run's output, [H,L,D] or for a layer [L,E]; dq, dk and dv one after the other;
+//                                       the first two losses of a training; null for a ceiling
+//     memory() → { peakBytes }          of a training
 //     release() → void                  lets go of what prepare made
 //   }>
 //
@@ -20,14 +22,14 @@
  * @property {boolean} [node] false: not in Node
  * @property {boolean} browser runs in a page
  * @property {'compute' | 'read'} [ceiling] what it measures instead of attention
- * @property {string[]} [kinds] of shapes that it takes; default all but a cache's
+ * @property {string[]} [kinds] of shapes that it takes; default all but those of caches and learning
  * @property {number} [tolerance] where its numbers are smaller than float32
  * @property {number} [cells] bytes that it reads for each byte of float32
  */
 
 const cacheKinds = ['step', 'prefill'];
 const otherKinds = ['attention', 'decode', 'tiny', 'layer'];
-const allKinds = [...otherKinds, ...cacheKinds];
+const allKinds = [...otherKinds, ...cacheKinds, 'backward', 'training'];
 
 /** Whether a contender has anything to do with a shape. */
 export function takesPart({ kinds = otherKinds }, { kind }) {
@@ -102,6 +104,7 @@ export const contenders = [
     options: { variant: 'simd' },
     threaded: true,
     browser: false,
+    kinds: [...otherKinds, 'backward'],
   },
   {
     id: 'fma',
@@ -111,7 +114,7 @@ export const contenders = [
     threaded: true,
     browser: true,
     ceiling: 'compute',
-    kinds: ['attention', 'layer', 'prefill'],
+    kinds: ['attention', 'layer', 'prefill', 'backward'],
   },
   {
     id: 'fma-simd',
@@ -121,7 +124,7 @@ export const contenders = [
     threaded: true,
     browser: false,
     ceiling: 'compute',
-    kinds: ['attention', 'layer'],
+    kinds: ['attention', 'layer', 'backward'],
   },
   {
     id: 'read',
@@ -179,6 +182,25 @@ export const contenders = [
     module: 'tensorflow.mjs',
     threaded: true,
     browser: true,
+    kinds: [...otherKinds, 'backward'],
+  },
+  {
+    id: 'tfjs-training',
+    label: 'TensorFlow.js, wasm',
+    module: 'tensorflow-training.mjs',
+    options: { backend: 'wasm' },
+    threaded: true,
+    browser: true,
+    kinds: ['training'],
+  },
+  {
+    id: 'tfjs-cpu-training',
+    label: 'TensorFlow.js, cpu',
+    module: 'tensorflow-training.mjs',
+    options: { backend: 'cpu' },
+    threaded: false,
+    browser: true,
+    kinds: ['training'],
   },
   { id: 'jax-js', label: 'jax-js, wasm', module: 'jax-js.mjs', threaded: false, browser: true },
   {

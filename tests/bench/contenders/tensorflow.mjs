@@ -1,28 +1,11 @@
 // Bench: TensorFlow.js on its wasm backend: matMul, softmax, matMul; it has no attention of its own.
 import * as tf from '@tensorflow/tfjs';
-import {
-  getThreadsCount,
-  setThreadsCount,
-  setWasmPaths,
-  version_wasm,
-} from '@tensorflow/tfjs-backend-wasm';
 
 import { NotApplicable } from './not-applicable.mjs';
+import { startWasm } from './tensorflow-start.mjs';
 
 export async function create({ threads, wasmPaths }) {
-  setWasmPaths(wasmPaths);
-  setThreadsCount(threads);
-  await tf.setBackend('wasm');
-  await tf.ready();
-  if (threads > 1 && !(await tf.env().getAsync('WASM_HAS_MULTITHREAD_SUPPORT'))) {
-    throw new NotApplicable('TensorFlow.js has no threads here');
-  }
-  // It takes the number for a wish: with two cores it starts one thread.
-  if (threads > 1 && getThreadsCount() !== threads) {
-    throw new NotApplicable(
-      `asked for ${threads} threads, TensorFlow.js starts ${getThreadsCount()}`,
-    );
-  }
+  const version = await startWasm(threads, wasmPaths);
   let compute;
   let kept = [];
   let last;
@@ -30,6 +13,22 @@ export async function create({ threads, wasmPaths }) {
   const attend = (q, k, v, scale, bias) => {
     const scores = tf.matMul(tf.mul(q, scale), k, false, true);
     return tf.matMul(tf.softmax(bias ? tf.add(scores, bias) : scores), v);
+  };
+  // By hand from the kept weights [H,L,S], as its own gradients would hold them.
+  const backward = ({ H, L, S, D }, inputs, scale) => {
+    const [q, dOutput] = [inputs.q, inputs.dOutput].map((data) => tf.tensor(data, [H, L, D]));
+    const [k, v] = [inputs.k, inputs.v].map((data) => tf.tensor(data, [H, S, D]));
+    const weights = tf.tidy(() => tf.softmax(tf.mul(tf.matMul(q, k, false, true), scale)));
+    const output = tf.matMul(weights, v);
+    kept.push(q, k, v, dOutput, weights, output);
+    return () => {
+      const dv = tf.matMul(weights, dOutput, true);
+      const dWeights = tf.matMul(dOutput, v, false, true);
+      const delta = tf.sum(tf.mul(dOutput, output), -1, true);
+      const dScores = tf.mul(tf.mul(weights, tf.sub(dWeights, delta)), scale);
+      const [dq, dk] = [tf.matMul(dScores, k), tf.matMul(dScores, q, true)];
+      return tf.concat([dq, dk, dv].map((gradient) => tf.reshape(gradient, [-1])));
+    };
   };
   const hidden = ({ L, S, causal, window = Infinity }) => {
     if (!causal) return undefined;
@@ -42,7 +41,7 @@ export async function create({ threads, wasmPaths }) {
   };
 
   return {
-    about: version_wasm,
+    about: version,
     prepare(shape, inputs) {
       const { kind, H, G, L, S, D, E } = shape;
       if (G !== H) throw new NotApplicable('TensorFlow.js has no grouped heads');
@@ -62,6 +61,8 @@ export async function create({ threads, wasmPaths }) {
           const merged = tf.reshape(tf.transpose(attend(q, k, v, scale), [1, 0, 2]), [L, E]);
           return tf.matMul(merged, output);
         };
+      } else if (kind === 'backward') {
+        compute = backward(shape, inputs, scale);
       } else {
         compute = () =>
           attend(

@@ -19,7 +19,8 @@ export async function describe() {
 }
 
 /** What a contender must be told about this kind of host. */
-const hostOptions = { tfjs: { wasmPaths: '/node_modules/@tensorflow/tfjs-backend-wasm/dist/' } };
+const wasmPaths = { wasmPaths: '/node_modules/@tensorflow/tfjs-backend-wasm/dist/' };
+const hostOptions = { tfjs: wasmPaths, 'tfjs-training': wasmPaths };
 
 /** @param {import('../contenders/index.mjs').Contender} contender */
 export async function startHost(contender, threads) {

@@ -10,7 +10,8 @@ const tensorflowFiles = fileURLToPath(
 );
 
 /** What a contender must be told about this kind of host. */
-const hostOptions = { tfjs: { wasmPaths: tensorflowFiles } };
+const wasmPaths = { wasmPaths: tensorflowFiles };
+const hostOptions = { tfjs: wasmPaths, 'tfjs-training': wasmPaths };
 
 export const kind = 'node';
 export const describe = async () => `Node ${process.versions.node}, V8 ${process.versions.v8}`;

@@ -8,6 +8,7 @@ const modules = {
   'onnxruntime-web.mjs': () => import('../contenders/onnxruntime-web.mjs'),
   'onnxruntime-gqa.mjs': () => import('../contenders/onnxruntime-gqa.mjs'),
   'tensorflow.mjs': () => import('../contenders/tensorflow.mjs'),
+  'tensorflow-training.mjs': () => import('../contenders/tensorflow-training.mjs'),
   'jax-js.mjs': () => import('../contenders/jax-js.mjs'),
   'plain-js.mjs': () => import('../contenders/plain-js.mjs'),
 };

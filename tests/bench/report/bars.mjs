@@ -36,6 +36,13 @@ const bars = [
     measure: (row) => row('headwise')?.share,
   },
   {
+    what: 'share of the multiply-add ceiling, backward',
+    shapes: ['8×1024×1024×64 backward'],
+    threads: 1,
+    bar: 0.65,
+    measure: (row) => row('headwise')?.share,
+  },
+  {
     what: 'share of its ceiling, plain SIMD, D 64',
     shapes: middle,
     threads: 1,

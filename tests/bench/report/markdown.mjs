@@ -1,5 +1,5 @@
 // Bench: the results as Markdown for the README: one table a thread count, a row a shape, losing rows included.
-import { digits, percent, times } from './format.mjs';
+import { digits, mebibytes, percent, times } from './format.mjs';
 import { rowsOf } from './summary.mjs';
 
 const rivals = [
@@ -9,6 +9,9 @@ const rivals = [
   ['headwise-int8', 'int8 cache'],
   ['ort-web-gqa', 'onnxruntime-web GroupQueryAttention'],
   ['tfjs', 'TensorFlow.js'],
+  ['tfjs-training', 'TensorFlow.js wasm'],
+  ['tfjs-cpu-training', 'TensorFlow.js cpu'],
+  ['pytorch', 'PyTorch on the CPU (stored)'],
   ['jax-js', 'jax-js'],
   ['plain-js', 'plain JS'],
   ['ort-node-mha', 'onnxruntime-node (native) MHA'],
@@ -19,7 +22,9 @@ function cell(row) {
   if (row === undefined) return '';
   if (row.failure) return 'fails';
   if (row.notApplicable || row.speed === undefined) return '–';
-  return `${digits(row.speed)} (${times(row.headwiseFaster)})`;
+  const ratio = row.headwiseFaster === undefined ? '' : ` (${times(row.headwiseFaster)})`;
+  const memory = row.peakBytes === undefined ? '' : `, ${mebibytes(row.peakBytes)}`;
+  return `${digits(row.speed)}${ratio}${memory}`;
 }
 
 function tableOf(results, threads) {
@@ -32,7 +37,9 @@ function tableOf(results, threads) {
   const lines = tables.map(({ result, rows }) => {
     const find = (id) => rows.find((row) => row.id === id && row.threads === threads);
     const own = find('headwise') ?? {};
-    const speed = own.speed === undefined ? (own.failure ?? '–') : `**${digits(own.speed)}**`;
+    const memory = own.peakBytes === undefined ? '' : `, ${mebibytes(own.peakBytes)}`;
+    const speed =
+      own.speed === undefined ? (own.failure ?? '–') : `**${digits(own.speed)}**${memory}`;
     return [
       result.shape.name,
       own.unit ?? '',
@@ -54,12 +61,18 @@ export function markdown({ about, results }) {
   for (const { entries } of results) {
     for (const { label, failure } of entries) if (failure) failures.add(`- ${label}: ${failure}`);
   }
+  const stored = new Set(
+    results.flatMap(({ entries }) =>
+      entries.filter((entry) => entry.stored).map((entry) => `${entry.label}: ${entry.about}.`),
+    ),
+  );
   return [
     `${about.date.slice(0, 10)}, ${about.platform}, ${about.cpu}, ${about.engine}, headwise ${about.headwise}; medians of ` +
-      `${about.rounds} interleaved rounds. In parentheses: how many times faster headwise is.`,
+      `${about.rounds} interleaved rounds. In parentheses: how many times faster headwise is; with a training step, the most memory held at a time.`,
     ...threads.map(
       (count) => `**${count} thread${count > 1 ? 's' : ''}**\n\n${tableOf(results, count)}`,
     ),
+    ...stored,
     ...(failures.size > 0 ? [`Failures:\n\n${[...failures].join('\n')}`] : []),
     '',
   ].join('\n\n');

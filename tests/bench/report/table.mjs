@@ -21,8 +21,14 @@ export function columns(rows) {
 
 export function shapeTable(result) {
   const rows = rowsOf(result);
+  const { kind, recomputed } = result.shape;
+  const memory = kind === 'training';
   const table = [
-    ['', 'threads', 'call', 'speed', 'of ceiling', 'headwise is', 'difference', '± rounds'],
+    [
+      ...['', 'threads', 'call', 'speed', 'of ceiling', 'headwise is', 'difference', '± rounds'],
+      ...(recomputed ? ['without recomputed scores'] : []),
+      ...(memory ? ['memory at most'] : []),
+    ],
   ];
   const notes = [];
   for (const row of rows) {
@@ -30,6 +36,7 @@ export function shapeTable(result) {
       notes.push(`  ${row.failure ? '✗' : '–'} ${row.label}: ${row.failure ?? row.notApplicable}`);
       continue;
     }
+    if (row.stored) notes.push(`  · ${row.label}: ${row.about}`);
     table.push([
       row.label,
       String(row.threads),
@@ -39,6 +46,8 @@ export function shapeTable(result) {
       row.headwiseFaster === undefined ? '' : times(row.headwiseFaster),
       row.maxDifference === undefined ? '' : row.maxDifference.toExponential(1),
       row.spread === undefined ? '' : percent(row.spread),
+      ...(recomputed ? [percent(row.shareWithoutRecomputed)] : []),
+      ...(memory ? [row.peakBytes === undefined ? '' : mebibytes(row.peakBytes)] : []),
     ]);
   }
   const head = `${result.shape.name} · ${result.threads} thread${result.threads > 1 ? 's' : ''}`;

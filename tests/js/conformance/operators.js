@@ -1,7 +1,8 @@
-// Conformance: other projects' cases as calls of headwise/onnx, by domain and operator. Inputs and outputs have names there
+// Conformance: other projects' cases as calls, of headwise/onnx by domain and operator, of engine.transformer by kind. Inputs and outputs have names there
 // and slots in the cases; everything else passes straight through.
 
 import * as onnx from 'headwise/onnx';
+import { runStack } from './pytorch.js';
 
 const call = (run) => run; // an operator on an engine: (engine, inputs, attributes, options)
 const pure = (run) => (_, inputs, attributes) => run(inputs, attributes); // one without
@@ -58,12 +59,21 @@ const microsoft = {
   },
 };
 
+const pytorch = {
+  'Transformer encoder': { runWhole: runStack },
+  'Transformer decoder': { runWhole: runStack },
+};
+
 /** The operator of a case, or undefined. */
-export const operatorOf = ({ domain, op }) => (domain === 'com.microsoft' ? microsoft : aiOnnx)[op];
+export const operatorOf = ({ domain, group, op }) => {
+  if (group === 'pytorch') return pytorch[op];
+  return (domain === 'com.microsoft' ? microsoft : aiOnnx)[op];
+};
 
 /** Runs a case; resolves to tensors by output slot. */
 export async function runCase(engine, conformance) {
-  const { run, inputs, outputs } = operatorOf(conformance);
+  const { run, inputs, outputs, runWhole } = operatorOf(conformance);
+  if (runWhole) return runWhole(engine, conformance);
   const named = Object.fromEntries(
     Object.entries(conformance.inputs).map(([slot, tensor]) => [inputs[slot], tensor]),
   );

@@ -70,7 +70,11 @@ function readCase(root, group, folder) {
   };
 }
 
-/** Every case below the folder, in order of name. What is in one file (pytorch) comes as a case with an op alone. */
+function shapeOf(nested) {
+  return Array.isArray(nested) ? [nested.length, ...shapeOf(nested[0])] : [];
+}
+
+/** Every case below the folder, in order of name. Those of one file (pytorch) keep their inputs as that file has them. */
 export function readCases(root) {
   const groups = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   return groups.flatMap(({ name: group }) =>
@@ -83,6 +87,9 @@ export function readCases(root) {
         op: `Transformer ${c.kind}`,
         name: `${group}/${c.name}`,
         group,
+        outputs: {
+          0: { type: 'float32', dims: shapeOf(c.expected), data: c.expected.flat(Infinity) },
+        },
       }));
     }),
   );

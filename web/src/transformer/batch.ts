@@ -2,22 +2,24 @@
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { TransformerBatch } from '../request.js';
 import type { TensorLike } from '../tensor.js';
-import type { BooleansLike, IntegersLike } from '../validation/attention-options.js';
+import type { IntegersLike } from '../validation/attention-options.js';
 import { readFinite, readInteger, readOptions } from '../validation/options.js';
-import { checkShape, readAnyBooleans, readAnyIntegers, readTensor } from '../validation/shapes.js';
+import { checkShape, readAnyIntegers, readTensor } from '../validation/shapes.js';
 import type { ResolvedTransformerConfig } from './config.js';
+import { maskNames, partOfMasks, readMasks, type TransformerMasks } from './scopes.js';
 
-/** Sequences to a Transformer: arrays of one length, `[B,length]`. */
-export interface TransformerInput {
+/** Sequences to a Transformer: arrays of one length, `[B,length]`, and what its attention may see of them. */
+export interface TransformerInput extends TransformerMasks {
   /** Source tokens `[B,S]`. */
   source?: IntegersLike | undefined;
   /** With `patchDim`: vectors `[B,S,patchDim]` instead. */
   patches?: TensorLike | undefined;
-  /** `[B,S]`, true: a real token. Default: all. */
-  sourceMask?: BooleansLike | undefined;
   /** What the decoder reads `[B,L]`: for training the target behind a start token, without its last token. */
   target?: IntegersLike | undefined;
 }
+
+/** What target tokens are generated from. The masks that a target's length decides are those of training's defaults. */
+export type GenerateInput = Pick<TransformerInput, 'source' | 'patches' | 'sourceMask'>;
 
 /** A batch to train with. */
 export interface TrainingBatch extends TransformerInput {
@@ -25,12 +27,19 @@ export interface TrainingBatch extends TransformerInput {
   labels: IntegersLike;
 }
 
-const inputNames = ['source', 'patches', 'sourceMask', 'target'];
+const inputNames = ['source', 'patches', 'target', ...Object.values(maskNames).flat()];
+const sourceSet = new Set(['source', 'patches', 'sourceMask']);
 const inputSet = new Set(inputNames);
 const trainingSet = new Set([...inputNames, 'labels']);
 
 export function readInput(config: ResolvedTransformerConfig, value: unknown): TransformerBatch {
   return readBatch(config, readOptions('input', value, inputSet));
+}
+
+/** What `generate` and `decoding` take: the source alone. */
+export function readSource(config: ResolvedTransformerConfig, value: unknown): TransformerBatch {
+  const given = readOptions('input', value ?? {}, sourceSet);
+  return readBatch(config, given, false);
 }
 
 export function readTrainingBatch(
@@ -54,12 +63,14 @@ export function readTrainingBatch(
 function readBatch(
   config: ResolvedTransformerConfig,
   given: Record<string, unknown>,
+  withTarget = config.kind !== 'encoder',
 ): TransformerBatch {
   const batch: TransformerBatch = { batch: 0, sourceLength: 0, targetLength: 0 };
   const encoder = config.kind !== 'decoder';
   const decoder = config.kind !== 'encoder';
-  const unwanted = (encoder ? [] : ['source', 'patches', 'sourceMask'])
-    .concat(decoder ? [] : ['target'])
+  const unwanted = (encoder ? [] : ['source', 'patches', ...maskNames.encoder])
+    .concat(decoder ? [] : ['target', ...maskNames.decoder])
+    .concat(encoder && decoder ? [] : maskNames.both)
     .concat(encoder && config.patchDim > 0 ? ['source'] : ['patches'])
     .find((name) => given[name] !== undefined);
   if (unwanted !== undefined)
@@ -78,12 +89,7 @@ function readBatch(
     batch.sourceLength = checkLength('source', shape[1], config.maxLength);
     batch.source = data;
   }
-  if (given.sourceMask !== undefined) {
-    const mask = readAnyBooleans('sourceMask', given.sourceMask);
-    checkShape('sourceMask', mask.shape, [batch.batch, batch.sourceLength], '[B,S]');
-    batch.sourceMask = mask.data;
-  }
-  if (decoder) {
+  if (withTarget) {
     const { data, shape } = readTokens('target', given.target, config.targetVocabulary);
     if (encoder && shape[0] !== batch.batch) {
       throw invalidShape(
@@ -94,10 +100,11 @@ function readBatch(
     batch.targetLength = checkLength('target', shape[1], config.maxLength);
     batch.target = data;
   }
+  readMasks(batch, config.numHeads, given);
   return batch;
 }
 
-function readTokens(
+export function readTokens(
   name: string,
   value: unknown,
   vocabulary: number,
@@ -124,6 +131,27 @@ function checkLength(name: string, length: number, most: number): number {
   return length;
 }
 
+/** A batch in `parts` of as many sequences as can be, the larger ones first; no more parts than sequences. */
+export function partsOf(batch: TransformerBatch, parts: number): TransformerBatch[] {
+  const count = Math.max(Math.min(parts, batch.batch), 1);
+  let first = 0;
+  return Array.from({ length: count }, (_, i) => {
+    const end = first + Math.ceil((batch.batch - first) / (count - i));
+    const rows = <A extends Int32Array | Float32Array | Uint8Array>(array: A): A => {
+      const width = array.length / batch.batch;
+      return array.subarray(first * width, end * width) as A;
+    };
+    const part: TransformerBatch = { ...batch, batch: end - first };
+    if (batch.source !== undefined) part.source = rows(batch.source);
+    if (batch.sourceVectors !== undefined) part.sourceVectors = rows(batch.sourceVectors);
+    if (batch.target !== undefined) part.target = rows(batch.target);
+    if (batch.labels !== undefined) part.labels = rows(batch.labels);
+    partOfMasks(batch, part, first, end);
+    first = end;
+    return part;
+  });
+}
+
 /** How a step changes the parameters. */
 export interface TrainingOptions {
   /** Default 'adam'. */
@@ -142,6 +170,12 @@ export interface TrainingOptions {
   labelSmoothing?: number | undefined;
   /** The largest norm of all gradients together; they are scaled down to it. Default: none. */
   maxGradientNorm?: number | undefined;
+  /**
+   * Takes the batch in so many parts, one after the other, whose gradients are added: the step over the whole batch, each label
+   * that counts weighing the same, in so much less memory. Only batch norm sees a part at a time, and dropout drops other
+   * elements. No more parts than sequences. Default 1.
+   */
+  accumulate?: number | undefined;
 }
 
 const optionNames = new Set([
@@ -153,8 +187,15 @@ const optionNames = new Set([
   'weightDecay',
   'labelSmoothing',
   'maxGradientNorm',
+  'accumulate',
 ]);
 const optimizers = ['sgd', 'adam', 'adamw'];
+
+/** `accumulate`: at most as many parts as the core tells apart. */
+export function readAccumulate(value: unknown): number {
+  const { accumulate } = readOptions('options', value, optionNames);
+  return readInteger('accumulate', accumulate ?? 1, 1, 2 ** 15);
+}
 
 /** The core's step arguments by their fields' names. */
 export function readTrainingOptions(value: unknown, step: number): Record<string, number> {

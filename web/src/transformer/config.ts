@@ -9,6 +9,7 @@ import {
   readOptions,
   readSeed,
 } from '../validation/options.js';
+import { readRope, type RopeOptions } from '../validation/rotary.js';
 
 /** The configuration of `engine.transformer`. */
 export interface TransformerConfig {
@@ -18,9 +19,14 @@ export interface TransformerConfig {
   embedDim: number;
   /** H, which divides E. */
   numHeads: number;
+  /** G: the number of key/value heads, which divides H. Default H. With fewer, `in_proj_weight` has `E + 2·G·E/H` rows. */
+  numKvHeads?: number | undefined;
   /** Width of the feed-forward's inner layer. Default 4·E. */
   feedForwardDim?: number | undefined;
-  /** Layers of the encoder. Default 6; none with 'decoder'. */
+  /**
+   * Layers of the encoder. Default 6; none with 'decoder'. With 'encoder-decoder' 0 is allowed: the decoder's layers then attend
+   * to the embedded source itself.
+   */
   encoderLayers?: number | undefined;
   /** Layers of the decoder. Default 6; none with 'encoder'. */
   decoderLayers?: number | undefined;
@@ -40,8 +46,10 @@ export interface TransformerConfig {
   finalNorm?: boolean | undefined;
   /** Default 'relu'. */
   activation?: 'relu' | 'gelu' | 'gelu-tanh' | undefined;
-  /** Default 'sinusoidal'. */
-  positions?: 'sinusoidal' | 'learned' | 'none' | undefined;
+  /** With 'rotary' the queries and keys of self-attention are turned; cross-attention has no positions. Default 'sinusoidal'. */
+  positions?: 'sinusoidal' | 'learned' | 'none' | 'rotary' | undefined;
+  /** With positions 'rotary': base (10000), how many elements of a head turn (all), pairs, scaling; as the layer's. */
+  rope?: RopeOptions | undefined;
   /** The target's embedding is the output projection too. Default false. */
   tied?: boolean | undefined;
   /** Token embeddings times √E. Default true. */
@@ -56,15 +64,16 @@ export interface TransformerConfig {
   trainable?: boolean | undefined;
 }
 
-/** A configuration with no defaults left. */
+/** A configuration with no defaults left; `rope` as it was given, and only with positions 'rotary'. */
 export type ResolvedTransformerConfig = {
-  [K in keyof TransformerConfig]-?: NonNullable<TransformerConfig[K]>;
-};
+  [K in keyof Omit<TransformerConfig, 'rope'>]-?: NonNullable<TransformerConfig[K]>;
+} & { rope?: RopeOptions };
 
 const names = new Set([
   'kind',
   'embedDim',
   'numHeads',
+  'numKvHeads',
   'feedForwardDim',
   'encoderLayers',
   'decoderLayers',
@@ -77,6 +86,7 @@ const names = new Set([
   'finalNorm',
   'activation',
   'positions',
+  'rope',
   'tied',
   'scaleEmbedding',
   'epsilon',
@@ -87,7 +97,7 @@ const names = new Set([
 const kinds = ['encoder-decoder', 'decoder', 'encoder'] as const;
 const norms = ['layer', 'rms', 'batch'] as const;
 const activations = ['relu', 'gelu', 'gelu-tanh'] as const;
-const positionKinds = ['sinusoidal', 'learned', 'none'] as const;
+const positionKinds = ['sinusoidal', 'learned', 'none', 'rotary'] as const;
 
 const mostSize = 2 ** 24;
 const mostLayers = 999;
@@ -113,6 +123,14 @@ export function readTransformerConfig(value: unknown): ResolvedTransformerConfig
   if (embedDim % numHeads !== 0) {
     throw invalidShape(`numHeads: a divisor of embedDim = ${embedDim} wanted, got ${numHeads}`);
   }
+  const numKvHeads = size('numKvHeads', numHeads);
+  if (numHeads % numKvHeads !== 0) {
+    throw invalidShape(`numKvHeads: a divisor of numHeads = ${numHeads} wanted, got ${numKvHeads}`);
+  }
+  const positions = choice('positions', positionKinds);
+  if (given.rope !== undefined && positions !== 'rotary')
+    throw invalidValue(`rope: only with positions 'rotary', got '${positions}'`);
+  if (positions === 'rotary') readRope('rope', given.rope, embedDim / numHeads);
   const patchDim = given.patchDim === undefined ? 0 : size('patchDim');
   if (patchDim > 0 && given.sourceVocabulary !== undefined)
     throw invalidValue('patchDim: the source is either patches or tokens, both are given');
@@ -127,8 +145,9 @@ export function readTransformerConfig(value: unknown): ResolvedTransformerConfig
     kind,
     embedDim,
     numHeads,
+    numKvHeads,
     feedForwardDim: size('feedForwardDim', 4 * embedDim),
-    encoderLayers: encoder ? size('encoderLayers', 6, 1, mostLayers) : 0,
+    encoderLayers: encoder ? size('encoderLayers', 6, decoder ? 0 : 1, mostLayers) : 0,
     decoderLayers: decoder ? size('decoderLayers', 6, 1, mostLayers) : 0,
     sourceVocabulary: encoder && patchDim === 0 ? size('sourceVocabulary') : 0,
     patchDim,
@@ -138,13 +157,72 @@ export function readTransformerConfig(value: unknown): ResolvedTransformerConfig
     normFirst,
     finalNorm: readBoolean('finalNorm', given.finalNorm, normFirst),
     activation: choice('activation', activations),
-    positions: choice('positions', positionKinds),
+    positions,
+    ...(positions === 'rotary' && given.rope !== undefined
+      ? { rope: structuredClone(given.rope) as RopeOptions }
+      : {}),
     tied: readBoolean('tied', given.tied, false),
     scaleEmbedding: readBoolean('scaleEmbedding', given.scaleEmbedding, true),
     epsilon,
     dropout,
     seed: given.seed === undefined ? 0 : (given.seed as number),
     trainable: readBoolean('trainable', given.trainable, true),
+  };
+}
+
+// What a model with parameters of the same shapes still computes otherwise by.
+const deciding = [
+  'kind',
+  'numHeads',
+  'numKvHeads',
+  'norm',
+  'normFirst',
+  'finalNorm',
+  'activation',
+  'positions',
+  'tied',
+  'scaleEmbedding',
+  'epsilon',
+] as const;
+
+/** Throws when a checkpoint's configuration, JSON in its metadata, is another model's. A file of another program has none. */
+export function checkSavedConfig(
+  config: ResolvedTransformerConfig,
+  json: string | undefined,
+): void {
+  if (json === undefined) return;
+  let saved: Partial<ResolvedTransformerConfig> | null;
+  try {
+    saved = JSON.parse(json) as typeof saved;
+  } catch {
+    throw invalidValue('checkpoint: the configuration in its metadata cannot be read');
+  }
+  const differ = (name: string, there: unknown, here: unknown): void => {
+    // What an older file does not say is as it was then: the default.
+    if (there === undefined || there === here) return;
+    throw invalidValue(
+      `checkpoint: ${name} is ${JSON.stringify(there)} there and ${JSON.stringify(here)} in this model`,
+    );
+  };
+  for (const name of deciding) differ(name, saved?.[name], config[name]);
+  if (config.positions !== 'rotary' || saved?.positions !== 'rotary') return;
+  const here = ropeFields(config);
+  for (const [name, there] of Object.entries(ropeFields({ ...config, rope: saved.rope })))
+    differ(name.replace('rope_', 'rope.'), there, here[name]);
+}
+
+function ropeFields({ rope, embedDim, numHeads }: ResolvedTransformerConfig): TransformerFields {
+  const { dim, base, interleaved, scaling } = readRope('rope', rope, embedDim / numHeads);
+  return {
+    rope_dim: dim,
+    rope_base: base,
+    rope_interleaved: Number(interleaved),
+    'rope_scaling.rule': scaling?.rule ?? 0,
+    'rope_scaling.factor': scaling?.factor ?? 1,
+    'rope_scaling.original_length': scaling?.originalLength ?? 0,
+    'rope_scaling.low': scaling?.low ?? 1,
+    'rope_scaling.high': scaling?.high ?? 4,
+    'rope_scaling.magnitude': scaling?.magnitude ?? 1,
   };
 }
 
@@ -155,6 +233,7 @@ export function fieldsOf(config: ResolvedTransformerConfig): TransformerFields {
     kind: kinds.indexOf(config.kind),
     embed_dim: config.embedDim,
     heads: config.numHeads,
+    kv_heads: config.numKvHeads,
     feed_forward: config.feedForwardDim,
     encoder_layers: config.encoderLayers,
     decoder_layers: config.decoderLayers,
@@ -167,6 +246,7 @@ export function fieldsOf(config: ResolvedTransformerConfig): TransformerFields {
     final_norm: Number(config.finalNorm),
     activation: activations.indexOf(config.activation),
     position: positionKinds.indexOf(config.positions),
+    ...(config.positions === 'rotary' ? ropeFields(config) : {}),
     tied: Number(config.tied),
     scale_embedding: Number(config.scaleEmbedding),
     epsilon: config.epsilon,

@@ -1,29 +1,28 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the Transformer. Its parameters live in the core; this object knows their names, the configuration and the step.
-import { aborted, disposed, invalidShape, invalidValue } from '../errors.js';
+import { aborted, disposed, invalidShape, invalidValue, notFinite } from '../errors.js';
 import type { NamedArray, TransformerBatch } from '../request.js';
 import { Tensor, type TensorLike } from '../tensor.js';
-import { readBoolean, readOptions, readSignal } from '../validation/options.js';
+import { readBoolean, readInteger, readOptions, readSignal } from '../validation/options.js';
 import { readTensor } from '../validation/shapes.js';
 import type { Host } from '../wasm/host.js';
 import {
+  partsOf,
+  readAccumulate,
   readInput,
+  readSource,
   readTrainingBatch,
   readTrainingOptions,
+  type GenerateInput,
   type TrainingBatch,
   type TrainingOptions,
   type TransformerInput,
 } from './batch.js';
-import { fieldsOf, type ResolvedTransformerConfig } from './config.js';
+import { checkSavedConfig, fieldsOf, type ResolvedTransformerConfig } from './config.js';
+import { TransformerDecoding } from './decoding.js';
+import { beamSearch, drawTokens } from './generate.js';
 import { readSafetensors, writeSafetensors } from './safetensors.js';
-import {
-  drawsOf,
-  logSoftmax,
-  nextToken,
-  readGenerateOptions,
-  type GenerateOptions,
-  type ResolvedGenerateOptions,
-} from './sample.js';
+import { readGenerateOptions, type GenerateOptions } from './sample.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
 
@@ -38,6 +37,34 @@ export interface TrainingProgress {
   /** The norm of all gradients together, before clipping. */
   gradientNorm: number;
   learningRate: number;
+}
+
+interface StepResult {
+  loss: number;
+  counted: number;
+  correct: number;
+  gradientNorm: number;
+  /** Where it went wrong, if it did. */
+  module: string | undefined;
+}
+
+// The core's `result`.
+function readStepResult(result: Float32Array): StepResult {
+  const [loss, counted, correct, gradientNorm, applied] = result as unknown as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const letters = result.subarray(5, result.indexOf(0, 5));
+  return {
+    loss,
+    counted,
+    correct,
+    gradientNorm,
+    module: applied === 0 ? String.fromCharCode(...letters) : undefined,
+  };
 }
 
 /** The weights of attention of every layer, each `[B,H,L,S]`. */
@@ -57,6 +84,7 @@ export class Transformer {
   readonly config: Readonly<ResolvedTransformerConfig>;
   readonly #host: Host;
   readonly #model: number;
+  readonly #nextNumber: () => number;
   readonly #checkEngine: () => unknown;
   readonly #created: Promise<unknown>;
   #step = 0;
@@ -65,13 +93,15 @@ export class Transformer {
   /** Use `engine.transformer`. @internal */
   constructor(
     host: Host,
-    model: number,
+    nextNumber: () => number,
     config: ResolvedTransformerConfig,
     remote: boolean,
     checkEngine: () => unknown,
   ) {
     this.#host = host;
+    const model = nextNumber();
     this.#model = model;
+    this.#nextNumber = nextNumber;
     this.config = Object.freeze(config);
     this.#checkEngine = checkEngine;
     const request = {
@@ -160,7 +190,8 @@ export class Transformer {
 
   /**
    * One step: forward, backward, clipping, optimizer. When loss or gradients are not finite, nothing is changed, and the
-   * promise rejects with `INVALID_VALUE`, naming the step; training can go on from there with another batch.
+   * promise rejects with a {@link TrainingError} (`INVALID_VALUE`) that has the step and the first module that went wrong;
+   * training can go on from there with another batch.
    *
    * @param options the optimizer's; its moments are kept from step to step.
    */
@@ -177,36 +208,50 @@ export class Transformer {
     const batch = readTrainingBatch(this.config, value);
     const step = this.#step + 1;
     const settings = readTrainingOptions(options, step);
+    const parts = partsOf(batch, readAccumulate(options));
     const host = this.#alive();
     // Taken now, so that steps that are started together count up.
     this.#step = step;
-    let results: Float32Array;
+    let results: StepResult[];
     try {
       await this.#created;
-      const request = { op: 'transformerStep', model: this.#model, settings, ...batch } as const;
-      results = (await host.run(request, signal)).output as Float32Array;
+      const labels = batch.labels as Int32Array;
+      const counted = labels.reduce((sum, label) => sum + Number(label >= 0), 0);
+      // All at once, so that nothing comes in between; after one that fails, those behind it do nothing.
+      const running = parts.map(async (rows, part) => {
+        const fields = { ...settings, part, parts: parts.length, counted };
+        const request = {
+          op: 'transformerStep',
+          model: this.#model,
+          settings: fields,
+          ...rows,
+        } as const;
+        return readStepResult((await host.run(request, signal)).output as Float32Array);
+      });
+      const settled = await Promise.allSettled(running);
+      results = settled.map((part, i) => {
+        if (part.status === 'rejected') throw part.reason;
+        const { loss, gradientNorm, module } = part.value;
+        if (module === undefined) return part.value;
+        const where = parts.length > 1 ? `step ${step}, part ${i + 1}` : `step ${step}`;
+        throw notFinite(
+          step,
+          module,
+          `${where}: ${module} is the first to be not finite; the loss is ${loss}, the gradients' norm ${gradientNorm}; nothing was changed`,
+        );
+      });
     } catch (error) {
       if (this.#step === step) this.#step = step - 1;
       throw error;
     }
-    const [loss, counted, correct, gradientNorm, applied] = results as unknown as number[] as [
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
-    if (applied === 0) {
-      if (this.#step === step) this.#step = step - 1;
-      throw invalidValue(
-        `step ${step}: the loss is ${loss} and the gradients' norm ${gradientNorm}; nothing was changed`,
-      );
-    }
+    const sum = (of: (result: StepResult) => number): number =>
+      results.reduce((total, result) => total + of(result), 0);
+    const counted = sum((result) => result.counted);
     return {
       step,
-      loss,
-      accuracy: counted > 0 ? correct / counted : 0,
-      gradientNorm,
+      loss: sum(({ loss }) => loss),
+      accuracy: counted > 0 ? sum(({ correct }) => correct) / counted : 0,
+      gradientNorm: (results.at(-1) as StepResult).gradientNorm,
       learningRate: settings.rate as number,
     };
   }
@@ -228,13 +273,45 @@ export class Transformer {
   }
 
   /**
-   * Target tokens, one after the other, for one source: what comes after `prompt` (or `startToken`), without the end token.
-   * Each token runs the whole target again.
+   * A target to be read a few tokens at a time, with the logits behind each part: what {@link Transformer.generate} is made of,
+   * for ways of its own to go on. The keys and values that are kept are those of the weights at the time.
+   *
+   * @param input the one source; nothing with kind 'decoder'.
+   * @param options `rows`: targets that are read side by side, default 1; `capacity`: the most tokens of each, default
+   * `maxLength`.
    */
-  async generate(
-    input: Omit<TransformerInput, 'target'>,
-    options?: GenerateOptions,
-  ): Promise<number[]> {
+  decoding(
+    input?: GenerateInput,
+    options?: { rows?: number | undefined; capacity?: number | undefined },
+  ): TransformerDecoding {
+    const { kind, maxLength } = this.config;
+    if (kind === 'encoder') throw invalidValue("decoding: a model of kind 'encoder' has no target");
+    const source = readSource(this.config, input);
+    if (kind !== 'decoder' && source.batch !== 1)
+      throw invalidShape(`source: one sequence wanted, got ${source.batch}`);
+    const given = readOptions('options', options, new Set(['rows', 'capacity']));
+    return this.#decoding(
+      source,
+      readInteger('rows', given.rows ?? 1, 1, 2 ** 16),
+      readInteger('capacity', given.capacity ?? maxLength, 1, maxLength),
+    );
+  }
+
+  #decoding(source: TransformerBatch, rows: number, capacity: number): TransformerDecoding {
+    const owner = {
+      alive: () => this.#alive(),
+      model: this.#model,
+      decoding: this.#nextNumber(),
+      vocabulary: this.config.targetVocabulary,
+    };
+    return new TransformerDecoding(owner, source, rows, capacity);
+  }
+
+  /**
+   * Target tokens, one after the other, for one source: what comes after `prompt` (or `startToken`), without the end token. The
+   * keys and values of what has been read are kept, so that a token costs the same wherever it stands.
+   */
+  async generate(input: GenerateInput, options?: GenerateOptions): Promise<number[]> {
     const tokens: number[] = [];
     for await (const token of this.generateStream(input, options)) tokens.push(token);
     return tokens;
@@ -242,95 +319,25 @@ export class Transformer {
 
   /** {@link Transformer.generate}, each token as it is made; with `beams` all of them at the end. */
   async *generateStream(
-    input: Omit<TransformerInput, 'target'>,
+    input: GenerateInput,
     options?: GenerateOptions,
   ): AsyncGenerator<number, void, undefined> {
     const { kind, targetVocabulary, maxLength } = this.config;
     if (kind === 'encoder') throw invalidValue("generate: a model of kind 'encoder' has no target");
     const settings = readGenerateOptions(options, targetVocabulary, maxLength);
-    const batch = readInput(this.config, { ...input, target: [settings.prompt] });
-    if (batch.batch !== 1)
-      throw invalidShape(`generate: one source wanted, got ${batch.batch} sequences`);
-    if (settings.beams > 1) {
-      yield* await this.#beamSearch(batch, settings);
-      return;
+    const source = readSource(this.config, input);
+    if (kind !== 'decoder' && source.batch !== 1)
+      throw invalidShape(`generate: one source wanted, got ${source.batch} sequences`);
+    // The last token that is made is not read.
+    const capacity = settings.prompt.length + Math.max(settings.maxTokens - 1, 0);
+    const decoding = this.#decoding(source, 1, capacity);
+    try {
+      yield* settings.beams > 1
+        ? await beamSearch(decoding, settings)
+        : drawTokens(decoding, settings);
+    } finally {
+      decoding.dispose();
     }
-    const tokens = [...settings.prompt];
-    const draws = drawsOf(settings.seed);
-    for (let made = 0; made < settings.maxTokens; made++) {
-      const [logits] = await this.#lastLogits(batch, [tokens], settings.signal);
-      const token = nextToken(logits as Float32Array, settings, draws());
-      if (token === settings.endToken) return;
-      tokens.push(token);
-      yield token;
-    }
-  }
-
-  // The logits behind each of several targets of one length, for one source.
-  async #lastLogits(
-    source: TransformerBatch,
-    targets: readonly number[][],
-    signal: AbortSignal | undefined,
-  ): Promise<Float32Array[]> {
-    const count = targets.length;
-    const length = (targets[0] as number[]).length;
-    const repeat = <A extends Int32Array | Float32Array | Uint8Array>(array: A): A => {
-      const all = new (array.constructor as new (length: number) => A)(array.length * count);
-      for (let i = 0; i < count; i++) all.set(array, i * array.length);
-      return all;
-    };
-    const batch: TransformerBatch = {
-      batch: count,
-      sourceLength: source.sourceLength,
-      targetLength: length,
-      target: Int32Array.from(targets.flat()),
-    };
-    if (source.source !== undefined) batch.source = repeat(source.source);
-    if (source.sourceVectors !== undefined) batch.sourceVectors = repeat(source.sourceVectors);
-    if (source.sourceMask !== undefined) batch.sourceMask = repeat(source.sourceMask);
-    const { logits } = await this.#forward(batch, 0, signal);
-    const width = this.config.targetVocabulary;
-    return targets.map((_, i) =>
-      logits.data.subarray(((i + 1) * length - 1) * width, (i + 1) * length * width),
-    );
-  }
-
-  async #beamSearch(
-    source: TransformerBatch,
-    settings: ResolvedGenerateOptions,
-  ): Promise<number[]> {
-    const { prompt, endToken, maxTokens, beams, signal } = settings;
-    type Beam = { tokens: number[]; score: number };
-    // Ended targets count their end token.
-    const mean = ({ tokens, score }: Beam, ended: boolean): number =>
-      score / Math.max(tokens.length - prompt.length + (ended ? 1 : 0), 1);
-    let open: Beam[] = [{ tokens: prompt, score: 0 }];
-    let best: Beam | undefined;
-    let bestMean = -Infinity;
-    const offer = (beam: Beam, ended: boolean): void => {
-      const value = mean(beam, ended);
-      if (value <= bestMean) return;
-      best = beam;
-      bestMean = value;
-    };
-    for (let made = 0; made < maxTokens && open.length > 0; made++) {
-      const targets = open.map(({ tokens }) => tokens);
-      const logits = await this.#lastLogits(source, targets, signal);
-      const next = open.flatMap(({ tokens, score }, i) =>
-        Array.from(logSoftmax(logits[i] as Float32Array), (log, token) => ({
-          beam: { tokens: token === endToken ? tokens : [...tokens, token], score: score + log },
-          ended: token === endToken,
-        })),
-      );
-      next.sort((a, b) => b.beam.score - a.beam.score);
-      open = [];
-      for (const { beam, ended } of next.slice(0, beams)) {
-        if (ended) offer(beam, true);
-        else open.push(beam);
-      }
-    }
-    for (const beam of open) offer(beam, false);
-    return (best ?? { tokens: prompt }).tokens.slice(prompt.length);
   }
 
   /** All parameters by name, as copies; the names and shapes of `torch.nn.Transformer`'s state dict where it has them. */
@@ -393,11 +400,12 @@ export class Transformer {
   }
 
   /**
-   * Sets all parameters from what {@link Transformer.save} made of a model of the same shape. Without the optimizer's moments
+   * Sets all parameters from what {@link Transformer.save} made of a model of the same configuration. Without the optimizer's moments
    * in the file, these begin anew, and so does the count of steps.
    */
   async load(file: Uint8Array | ArrayBuffer): Promise<void> {
     const { tensors, metadata } = readSafetensors(file);
+    checkSavedConfig(this.config, metadata.headwise);
     const given = new Map(tensors.map((tensor) => [tensor.name, tensor]));
     const own = await this.#tensors(true);
     const isMoment = (name: string): boolean => /^(first|second)\./.test(name);

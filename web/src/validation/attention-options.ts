@@ -264,7 +264,7 @@ function readSide(name: string, value: unknown): number {
   return value >= farthest ? -1 : value + 0;
 }
 
-function broadcast<A>(
+export function broadcast<A>(
   name: string,
   { data, shape }: Shaped<A>,
   target: [number, number, number, number],

@@ -2,14 +2,8 @@
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { LayerConfig } from '../request.js';
 import { describe } from './arrays.js';
-import {
-  readBoolean,
-  readChoice,
-  readFinite,
-  readInteger,
-  readOptions,
-  readSeed,
-} from './options.js';
+import { readBoolean, readChoice, readInteger, readOptions, readSeed } from './options.js';
+import { readRope, type RopeOptions } from './rotary.js';
 
 /** The configuration of `engine.multiHeadAttention`. */
 export interface MultiHeadAttentionConfig {
@@ -38,10 +32,8 @@ export interface MultiHeadAttentionConfig {
     'dense' | { type: 'conv'; kernelSize: number; causal?: boolean | undefined } | undefined;
   /** The score of query and key: q·k/√D, q·k, the cosine, or Bahdanau's additive one. Default 'scaled-dot'. */
   score?: 'scaled-dot' | 'dot' | 'cosine' | 'additive' | undefined;
-  /** Rotary positions: base (10000), how many elements turn (`headDim`), pairs side by side or in halves (false). */
-  rope?:
-    | { base?: number | undefined; dim?: number | undefined; interleaved?: boolean | undefined }
-    | undefined;
+  /** Rotary positions: base (10000), how many elements turn (`headDim`), pairs side by side or in halves (false), scaling. */
+  rope?: RopeOptions | undefined;
   /** Seed of the Glorot-uniform start values. Default 0. */
   seed?: number | undefined;
 }
@@ -63,7 +55,6 @@ const configNames = new Set([
   'seed',
 ]);
 const convolutionNames = new Set(['type', 'kernelSize', 'causal']);
-const ropeNames = new Set(['base', 'dim', 'interleaved']);
 const merges = ['concat', 'sum'] as const;
 const scores = ['scaled-dot', 'dot', 'cosine', 'additive'] as const;
 
@@ -107,7 +98,12 @@ export function readLayerConfig(value: MultiHeadAttentionConfig): LayerConfig {
   };
   const convolution = readProjection(config.projection);
   if (convolution !== undefined) resolved.convolution = convolution;
-  if (config.rope !== undefined) resolved.rope = readRope(config.rope, headDim);
+  if (config.rope !== undefined) {
+    const { dim = headDim } = (config.rope ?? {}) as { dim?: unknown };
+    if (dim === headDim && headDim % 2 !== 0)
+      throw invalidValue(`rope.dim: an even number wanted, got ${headDim}`);
+    resolved.rope = readRope('rope', config.rope, headDim);
+  }
   return resolved;
 }
 
@@ -124,14 +120,4 @@ function readProjection(value: unknown): LayerConfig['convolution'] {
     kernelSize: readInteger('projection.kernelSize', options.kernelSize, 1, mostSize),
     causal: readBoolean('projection.causal', options.causal, false),
   };
-}
-
-function readRope(value: unknown, headDim: number): NonNullable<LayerConfig['rope']> {
-  const options = readOptions('rope', value, ropeNames);
-  const dim =
-    options.dim === undefined ? headDim : readInteger('rope.dim', options.dim, 2, headDim);
-  if (dim % 2 !== 0) throw invalidValue(`rope.dim: an even number wanted, got ${dim}`);
-  const base = options.base === undefined ? 10000 : readFinite('rope.base', options.base);
-  if (base <= 0) throw invalidValue(`rope.base: a number above 0 wanted, got ${base}`);
-  return { base, dim, interleaved: readBoolean('rope.interleaved', options.interleaved, false) };
 }

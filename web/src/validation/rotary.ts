@@ -104,7 +104,7 @@ const scalingNames: Record<(typeof rules)[number], ReadonlySet<string>> = {
 // Far beyond any text, and sums of two still fit 32 bits.
 const farthest = 2 ** 30;
 
-/** `rope` of the cache. `name` is put before the fields' names. */
+/** `rope` of the cache, the layer and the Transformer. `name` is put before the fields' names. */
 export function readRope(name: string, value: unknown, headDim: number): RotarySettings {
   return readSettings(`${name}.`, readOptions(name, value, ropeNameSet), headDim);
 }

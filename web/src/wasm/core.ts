@@ -7,20 +7,31 @@ import {
   type CacheRequest,
   type CacheStepRequest,
   type ComputeRequest,
+  type DecodingRequest,
   type LayerConfig,
   type LayerRequest,
   type NamedArray,
   type ParameterArrays,
   type Request,
   type Response,
+  type ShortRequest,
+  type TransformerDecodeRequest,
   type TransformerFields,
 } from '../request.js';
 import { isFloat32Array } from '../validation/arrays.js';
 import { product } from '../validation/shapes.js';
 import { Caches } from './caches.js';
+import { Decodings } from './decodings.js';
 import type { Bindings } from './glue.js';
 import { alignUp, Heap, type Block } from './heap.js';
-import { planOf, structsOf, type Input, type Operation, type Output } from './operations.js';
+import {
+  planOf,
+  setRotaryScaling,
+  structsOf,
+  type Input,
+  type Operation,
+  type Output,
+} from './operations.js';
 import { Struct } from './struct.js';
 
 /** A call that runs in slices. `end` must follow, whatever happened. */
@@ -49,6 +60,7 @@ const beginNames = {
   layerForward: 'beginLayerForward',
   transformerForward: 'beginTransformerForward',
   transformerStep: 'beginTransformerStep',
+  transformerDecode: 'beginTransformerDecode',
   linear: 'beginLinear',
   embedding: 'beginEmbedding',
   positionalEncoding: 'beginPositionalEncoding',
@@ -73,6 +85,9 @@ export class Core {
   readonly #addressOf = (number: number): number =>
     this.#models.get(number) ?? this.#layer(number).address;
   readonly #caches: Caches;
+  readonly #decodings: Decodings;
+  readonly #decodingOf = (request: TransformerDecodeRequest): number =>
+    this.#decodings.addressFor(request);
   readonly #cacheOf = (request: CacheStepRequest): number => this.#caches.addressFor(request);
 
   constructor(bindings: Bindings, memory: WebAssembly.Memory, maxBytes: number) {
@@ -81,6 +96,7 @@ export class Core {
     const layout = bindings.layout();
     this.#structs = structsOf(layout);
     this.#caches = new Caches(bindings, this.#heap, layout, (what) => this.#error(what));
+    this.#decodings = new Decodings(bindings, this.#heap, (what) => this.#error(what));
     this.#configStruct = new Struct(layout, 'MultiHeadAttentionConfig');
     this.#sourcesStruct = new Struct(layout, 'ParameterSources');
     this.#transformerStruct = new Struct(layout, 'TransformerConfig');
@@ -93,6 +109,7 @@ export class Core {
   /** Everything at once. */
   run(request: Request, out?: Float32Array): Response {
     if (!isCompute(request)) {
+      if (isOfDecoding(request)) return this.#decodings.run(request, this.#addressOf);
       return isOfCache(request) ? this.#caches.run(request) : this.#runLayer(request);
     }
     const staged = this.#stage(request);
@@ -127,7 +144,7 @@ export class Core {
   // Struct, inputs and outputs in one block, one after the other.
   #stage(request: ComputeRequest): Staged {
     const struct = this.#structs[request.op];
-    const plan = planOf(request, struct, this.#addressOf, this.#cacheOf);
+    const plan = planOf(request, struct, this.#addressOf, this.#cacheOf, this.#decodingOf);
     const { inputs, outputs } = plan;
     // Each array's place, counted from the block's start.
     const places: number[] = [];
@@ -269,6 +286,7 @@ export class Core {
       struct.set('rope_dim', config.rope?.dim ?? 0);
       struct.set('rope_base', config.rope?.base ?? 1);
       struct.set('rope_interleaved', config.rope?.interleaved === true ? 1 : 0);
+      setRotaryScaling(struct, 'rope_scaling', config.rope?.scaling);
       struct.set('seed_low', config.seed[0]);
       struct.set('seed_high', config.seed[1]);
       struct.write(this.#heap.views(), address);
@@ -350,6 +368,10 @@ export class Core {
       });
     });
   }
+}
+
+function isOfDecoding(request: ShortRequest): request is DecodingRequest {
+  return 'decoding' in request;
 }
 
 function isOfCache(request: LayerRequest | CacheRequest): request is CacheRequest {

@@ -82,6 +82,12 @@ export interface Bindings {
   beginTransformerForward(args: number): number;
   transformerStep(args: number): number;
   beginTransformerStep(args: number): number;
+  transformerDecode(args: number): number;
+  beginTransformerDecode(args: number): number;
+  createDecoding(model: number, rows: number, capacity: number): number;
+  selectDecoding(decoding: number, rows: number, count: number): number;
+  decodingLength(decoding: number): number;
+  destroyDecoding(decoding: number): void;
   /** The ceilings, for the benchmark: cpp/include/headwise/probe.h. Operations done; a status. */
   probeMultiplyAdd(tasks: number): number;
   probeRead(data: number, count: number): number;

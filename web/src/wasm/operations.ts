@@ -12,6 +12,7 @@ import type {
   RotaryRequest,
   Strides,
   TransformerBatch,
+  TransformerDecodeRequest,
 } from '../request.js';
 import type { Layout } from './glue.js';
 import { Struct } from './struct.js';
@@ -51,8 +52,17 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
       'call.attention',
       'AttentionArgs',
     ),
-    transformerForward: new Struct(layout, 'TransformerForwardArgs'),
-    transformerStep: new Struct(layout, 'TransformerStepArgs'),
+    transformerForward: new Struct(layout, 'TransformerForwardArgs').with(
+      layout,
+      'batch',
+      'TransformerBatch',
+    ),
+    transformerStep: new Struct(layout, 'TransformerStepArgs').with(
+      layout,
+      'batch',
+      'TransformerBatch',
+    ),
+    transformerDecode: new Struct(layout, 'TransformerDecodeArgs'),
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
@@ -62,12 +72,13 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
   };
 }
 
-/** Sets the struct's numbers. `layerOf` and `cacheOf` turn a number into an address, or throw. */
+/** Sets the struct's numbers. `layerOf`, `cacheOf` and `decodingOf` turn a number into an address, or throw. */
 export function planOf(
   request: ComputeRequest,
   struct: Struct,
   layerOf: (layer: number) => number,
   cacheOf: (request: CacheStepRequest) => number,
+  decodingOf: (request: TransformerDecodeRequest) => number,
 ): Plan {
   struct.clear();
   switch (request.op) {
@@ -119,6 +130,10 @@ export function planOf(
       plan.outputs.push({ field: 'result', result: 'output', length: stepResults });
       return plan;
     }
+    case 'transformerDecode':
+      struct.set('model', layerOf(request.model));
+      struct.set('decoding', decodingOf(request));
+      return planDecode(request, struct);
     case 'linear': {
       const { rows, out, x, kernel, bias } = request;
       struct.set('rows', rows);
@@ -153,24 +168,45 @@ export function planOf(
   }
 }
 
-// Loss, counted and correct rows, norm of the gradients, whether they were applied.
-const stepResults = 5;
+// Loss, counted and correct rows, norm of the gradients, whether they were applied; then the letters of a name.
+const stepResults = 5 + 96;
 
 function planBatch(request: TransformerBatch, struct: Struct): Plan {
-  struct.set('batch.batch', request.batch);
-  struct.set('batch.source_length', request.sourceLength);
-  struct.set('batch.target_length', request.targetLength);
-  struct.set('batch.ignored_label', -1);
+  struct.set('batch', request.batch);
+  struct.set('source_length', request.sourceLength);
+  struct.set('target_length', request.targetLength);
+  struct.set('ignored_label', -1);
+  struct.set('target_open', request.targetOpen === true ? 1 : 0);
   const inputs: Input[] = [];
   const give = (field: string, array: Input['array'] | undefined): void => {
     if (array !== undefined) inputs.push({ field, array });
   };
-  give('batch.source', request.source);
-  give('batch.source_vectors', request.sourceVectors);
-  give('batch.source_mask', request.sourceMask);
-  give('batch.target', request.target);
-  give('batch.labels', request.labels);
+  give('source', request.source);
+  give('source_vectors', request.sourceVectors);
+  give('source_mask', request.sourceMask);
+  give('target', request.target);
+  give('target_mask', request.targetMask);
+  give('memory_mask', request.memoryMask);
+  give('labels', request.labels);
+  for (const { scope, maskFields, biasFields } of scopes) {
+    const { mask, bias } = request[`${scope}Scope`] ?? {};
+    give(`${scope}_scope.mask`, mask?.data);
+    if (mask !== undefined) setStrides(struct, maskFields, mask.strides);
+    give(`${scope}_scope.bias`, bias?.data);
+    if (bias !== undefined) setStrides(struct, biasFields, bias.strides);
+  }
   return { inputs, outputs: [] };
+}
+
+function planDecode(request: TransformerDecodeRequest, struct: Struct): Plan {
+  struct.set('source_length', request.sourceLength);
+  struct.set('target_length', request.targetLength);
+  const inputs: Input[] = [{ field: 'target', array: request.target as Int32Array }];
+  const { source, sourceVectors, sourceMask } = request;
+  if (source !== undefined) inputs.push({ field: 'source', array: source });
+  if (sourceVectors !== undefined) inputs.push({ field: 'source_vectors', array: sourceVectors });
+  if (sourceMask !== undefined) inputs.push({ field: 'source_mask', array: sourceMask });
+  return { inputs, outputs: [{ field: 'logits', result: 'output', length: request.logits }] };
 }
 
 function planSettings(request: AttentionSettings, struct: Struct): Plan {
@@ -390,6 +426,11 @@ const strideFields = stridesFields('strides');
 const logSumExpFields = stridesFields('log_sum_exp_strides');
 const biasFields = stridesFields('bias_strides');
 const maskFields = stridesFields('mask_strides');
+const scopes = (['source', 'target', 'memory'] as const).map((scope) => ({
+  scope,
+  maskFields: stridesFields(`${scope}_scope.mask_strides`),
+  biasFields: stridesFields(`${scope}_scope.bias_strides`),
+}));
 
 function stridesFields(name: string): [string, string, string, string] {
   return [`${name}.batch`, `${name}.head`, `${name}.row`, `${name}.column`];

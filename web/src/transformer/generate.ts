@@ -1,0 +1,67 @@
+// Transformer: targets made token by token, drawn or by beams.
+import type { TransformerDecoding } from './decoding.js';
+import { drawsOf, logSoftmax, nextToken, type ResolvedGenerateOptions } from './sample.js';
+
+/** One token after the other, until the end token, which is not among them. */
+export async function* drawTokens(
+  decoding: TransformerDecoding,
+  settings: ResolvedGenerateOptions,
+): AsyncGenerator<number, void, undefined> {
+  const { prompt, endToken, maxTokens, signal } = settings;
+  const draws = drawsOf(settings.seed);
+  let unread = prompt;
+  for (let made = 0; made < maxTokens; made++) {
+    const { data } = await decoding.read([unread], { signal });
+    const token = nextToken(data, settings, draws());
+    if (token === endToken) return;
+    unread = [token];
+    yield token;
+  }
+}
+
+interface Beam {
+  /** Which row of the decoding has read all of it but the last token. */
+  row: number;
+  tokens: number[];
+  score: number;
+}
+
+/** The target with the largest mean log-probability of those that `beams` open ones lead to. */
+export async function beamSearch(
+  decoding: TransformerDecoding,
+  settings: ResolvedGenerateOptions,
+): Promise<number[]> {
+  const { prompt, endToken, maxTokens, beams, signal } = settings;
+  let best: number[] = [];
+  let bestMean = -Infinity;
+  // Ended targets count their end token.
+  const offer = ({ tokens, score }: Beam, ended: boolean): void => {
+    const mean = score / Math.max(tokens.length + (ended ? 1 : 0), 1);
+    if (mean <= bestMean) return;
+    best = tokens;
+    bestMean = mean;
+  };
+  let open: Beam[] = [{ row: 0, tokens: [], score: 0 }];
+  for (let made = 0; made < maxTokens && open.length > 0; made++) {
+    if (made > 0) await decoding.select(open.map(({ row }) => row));
+    const unread = made > 0 ? open.map(({ tokens }) => tokens.slice(-1)) : [prompt];
+    const { data, shape } = await decoding.read(unread, { signal });
+    const width = shape[1] as number;
+    const next = open.flatMap(({ tokens, score }, row) =>
+      Array.from(logSoftmax(data.subarray(row * width, (row + 1) * width)), (log, token) => ({
+        row,
+        token,
+        tokens,
+        score: score + log,
+      })),
+    );
+    next.sort((a, b) => b.score - a.score);
+    open = [];
+    for (const { row, token, tokens, score } of next.slice(0, beams)) {
+      if (token === endToken) offer({ row, tokens, score }, true);
+      else open.push({ row, tokens: [...tokens, token], score });
+    }
+  }
+  for (const beam of open) offer(beam, false);
+  return best;
+}
