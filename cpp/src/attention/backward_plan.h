@@ -12,7 +12,7 @@
 
 namespace headwise {
 
-// Keys of a tile at most, and panels of them: no kernel's panel is narrower than 8.
+// Keys of a tile at most (128 gain nothing), and panels of them: no kernel's panel is narrower than 8.
 inline constexpr int kMostBackwardKeys = 64;
 inline constexpr int kMostBackwardPanels = kMostBackwardKeys / 8;
 
