@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "finite_differences.h"
@@ -285,7 +286,7 @@ TEST(Convolution, GradientsAgreeWithFiniteDifferences) {
                                    d_kernel.data(),
                                    d_bias.data(),
                                    false};
-      ASSERT_TRUE(ConvolutionBackward(args, pool).ok());
+      ASSERT_TRUE(RunConvolutionBackward(args, pool).ok());
       const auto loss = [&] {
         Floats y = Zeros(2 * 6 * 5);
         EXPECT_TRUE(
@@ -297,6 +298,71 @@ TEST(Convolution, GradientsAgreeWithFiniteDifferences) {
       ExpectGradient(bias, d_bias, loss, "bias");
     }
   }
+}
+
+TEST(Convolution, GradientsOfManyRowsAreBitIdenticalForAnyNumberOfThreadsAndCanBeAdded) {
+  RandomValues random(11);
+  const Floats x = random.Floats(3 * 70 * 20);
+  const Floats kernel = random.Floats(4 * 20 * 30);
+  const Floats d_y = random.Floats(3 * 70 * 30);
+  Floats results[3][3];
+  for (const int n : {0, 1, 2}) {
+    ThreadPool pool(n == 0 ? 1 : 3);
+    const bool accumulate = n == 2;
+    const float start = accumulate ? 1.0F : NAN;
+    results[n][0].assign(x.size(), start);
+    results[n][1].assign(kernel.size(), start);
+    results[n][2].assign(30, start);
+    ConvolutionBackwardArgs args{3,
+                                 70,
+                                 20,
+                                 30,
+                                 4,
+                                 1,
+                                 x.data(),
+                                 kernel.data(),
+                                 d_y.data(),
+                                 results[n][0].data(),
+                                 results[n][1].data(),
+                                 results[n][2].data(),
+                                 accumulate,
+                                 accumulate};
+    ASSERT_TRUE(RunConvolutionBackward(args, pool).ok());
+  }
+  for (int n = 0; n < 3; ++n) {
+    EXPECT_TRUE(SameBits(results[0][n], results[1][n]));
+    for (std::size_t i = 0; i < results[0][n].size(); ++i) {
+      ASSERT_NEAR(results[2][n][i], results[0][n][i] + 1.0F, 1e-4F);
+    }
+  }
+}
+
+TEST(Convolution, GradientsOfASequenceKnowNothingOfTheOthers) {
+  ThreadPool pool(1);
+  RandomValues random(12);
+  const Floats kernel = random.Floats(3 * 4 * 5);
+  Floats d_y = random.Floats(2 * 6 * 5);
+  for (std::size_t i = 6 * 5; i < d_y.size(); ++i) d_y[i] = NAN;
+  Floats d_x(2 * 6 * 4);
+  ConvolutionBackwardArgs args{2, 6, 4, 5, 3, 0, nullptr, kernel.data(), d_y.data(), d_x.data(), nullptr, nullptr};
+  ASSERT_TRUE(RunConvolutionBackward(args, pool).ok());
+  for (std::size_t i = 0; i < d_x.size(); ++i) EXPECT_EQ(std::isnan(d_x[i]), i >= 6 * 4) << i;
+}
+
+TEST(Convolution, GradientsOfNothingAndBadSizes) {
+  ThreadPool pool(1);
+  const float one = 1.0F;
+  float d_kernel = NAN;
+  float d_bias = NAN;
+  EXPECT_TRUE(
+      RunConvolutionBackward({0, 3, 1, 1, 1, 0, nullptr, &one, nullptr, nullptr, &d_kernel, &d_bias}, pool).ok());
+  EXPECT_EQ(d_kernel, 0.0F);
+  EXPECT_EQ(d_bias, 0.0F);
+  constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
+  EXPECT_STREQ(RunConvolutionBackward({1, 1, 2, 1, kMax, 0, &one, &one, &one, nullptr, &d_kernel}, pool).argument,
+               "kernel");
+  EXPECT_STREQ(RunConvolutionBackward({2, kMax, 1, 1, 1, 0, &one, &one, &one, nullptr, &d_kernel}, pool).argument, "x");
+  EXPECT_STREQ(RunConvolutionBackward({1, 1, 1, 1, 1, 0, nullptr, &one, &one, nullptr, &d_kernel}, pool).argument, "x");
 }
 
 }  // namespace

@@ -54,6 +54,46 @@ describe('packed sequences', () => {
         expectClose(slice(lse, q0, q1), own.logSumExp, cached, `log-sum-exp ${n}`);
       }
     });
+
+    test.each([
+      {},
+      { causal: true, softcap: 3, sinks: [0.1, 0.2, 0.3, 0.4] },
+      { alibiSlopes: [0.1, 0.2, 0.3, 0.4], causalOffset: 2, window: [9, 9] },
+    ])('gradients with %j', async (options) => {
+      const [T, S] = [cuSeqlensQ.at(-1), cuSeqlensK.at(-1)];
+      const [q, k, v, dOutput] = [
+        [1, 4, T, 8],
+        [1, 2, S, 8],
+        [1, 2, S, 6],
+        [1, 4, T, 6],
+      ].map(randomTensor);
+      const packed = { ...options, cuSeqlensQ, cuSeqlensK };
+      const { output, logSumExp } = await engine.attention(q, k, v, {
+        ...packed,
+        returnLogSumExp: true,
+      });
+      const got = await engine.attentionBackward(dOutput, q, k, v, output, logSumExp, packed);
+      expect(got.dq.shape).toEqual(q.shape);
+      const sinks = new Float32Array(options.sinks ? 4 : 0);
+      for (let n = 0; n + 1 < cuSeqlensQ.length; n++) {
+        const rows = [cuSeqlensQ[n], cuSeqlensQ[n + 1]];
+        const keys = [cuSeqlensK[n], cuSeqlensK[n + 1]];
+        const own = [slice(q, ...rows), slice(k, ...keys), slice(v, ...keys)];
+        const forward = engine.attentionSync(...own, { ...options, returnLogSumExp: true });
+        const expected = engine.attentionBackwardSync(
+          slice(dOutput, ...rows),
+          ...own,
+          forward.output,
+          forward.logSumExp,
+          options,
+        );
+        expectClose(slice(got.dq, ...rows), expected.dq, cached, `dq ${n}`);
+        expectClose(slice(got.dk, ...keys), expected.dk, cached, `dk ${n}`);
+        expectClose(slice(got.dv, ...keys), expected.dv, cached, `dv ${n}`);
+        expected.dSinks?.data.forEach((x, h) => (sinks[h] += x));
+      }
+      if (options.sinks) expectClose(got.dSinks, { data: sinks, shape: [4] }, cached, 'dSinks');
+    });
   });
 
   test('nothing of a neighbour is read, not even NaN', () => {

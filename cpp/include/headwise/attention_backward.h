@@ -23,8 +23,8 @@ namespace headwise {
 
 // All pointers are borrowed for the length of the call.
 struct AttentionBackwardArgs {
-  // The forward call as it was made: `out` and `log_sum_exp` hold its results and are read, never written. Weights and
-  // scores cannot be asked for, and the score is the dot product.
+  // The forward call as it was made, packed sequences too: `out` and `log_sum_exp` hold its results and are read, never
+  // written. Weights and scores cannot be asked for, and the score is the dot product.
   AttentionArgs attention;
   const float* d_out = nullptr;  // [B,H,L,Dv] through out_strides
   float* dq = nullptr;           // [B,H,L,D] through q_strides

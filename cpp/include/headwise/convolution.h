@@ -16,6 +16,11 @@
 
 namespace headwise {
 
+// Rows of padding before a sequence.
+constexpr std::int32_t ConvolutionLeft(std::int32_t kernel_size, bool causal) {
+  return causal ? kernel_size - 1 : (kernel_size - 1) / 2;
+}
+
 // The product with a kernel that is packed already, as [kernel_size * in, out]. Borrows everything; y overlaps no
 // input.
 struct PackedConvolutionArgs {
@@ -23,11 +28,12 @@ struct PackedConvolutionArgs {
   std::int32_t length = 0;  // L
   std::int32_t in = 0;
   std::int32_t kernel_size = 1;
-  std::int32_t causal = 0;   // nonzero: row i sees no later row
+  std::int32_t left = 0;     // rows of padding before a sequence, below kernel_size
   const float* x = nullptr;  // [B, L, in]
   const PackedMatrix* kernel = nullptr;
-  const float* bias = nullptr;  // [out] or null
+  const float* bias = nullptr;  // [out] or null; ignored when accumulating
   float* y = nullptr;           // [B, L, out]
+  bool accumulate = false;      // added to what is there
 };
 
 // Adds the convolution to `job` as one phase; `args` outlives the job. Every element is summed tap by tap, so results

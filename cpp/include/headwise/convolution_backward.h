@@ -7,7 +7,10 @@
 
 #include <cstdint>
 
+#include "headwise/column_sums.h"
+#include "headwise/convolution.h"
 #include "headwise/job.h"
+#include "headwise/product.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
 
@@ -27,11 +30,41 @@ struct ConvolutionBackwardArgs {
   float* d_x = nullptr;           // [B, L, in], null: not wanted
   float* d_kernel = nullptr;      // [kernel_size, in, out], null: not wanted
   float* d_bias = nullptr;        // [out], null: not wanted
-  bool accumulate = false;        // d_kernel and d_bias are added to what is there
+  bool accumulate_x = false;      // d_x is added to what is there: an input that others use as well
+  bool accumulate = false;        // d_kernel and d_bias are
 };
 
-// Up to three phases; `args` outlives the job. Plain loops, in an order that does not depend on the threads.
-Status AddConvolutionBackward(const ConvolutionBackwardArgs& args, Job& job);
-Status ConvolutionBackward(const ConvolutionBackwardArgs& args, ThreadPool& pool);
+// A call in progress: Prepare adds phases to `job`, which read the arrays when they run. Holds a packed kernel, and with more
+// than one tap copies of x and d_y with their padding. The object outlives the job and does not move.
+class ConvolutionBackward {
+ public:
+  ConvolutionBackward() = default;
+  ~ConvolutionBackward();
+  ConvolutionBackward(const ConvolutionBackward&) = delete;
+  ConvolutionBackward& operator=(const ConvolutionBackward&) = delete;
+
+  Status Prepare(const ConvolutionBackwardArgs& args, Job& job);
+
+ private:
+  // Rows of a sequence with its padding.
+  static std::int64_t Stretch(const ConvolutionBackwardArgs& args) {
+    return std::int64_t{args.length} + args.kernel_size - 1;
+  }
+  Status PrepareInput(Job& job);
+  Status PrepareKernel(Job& job);
+  static void TurnTask(void* context, std::int64_t index, int thread);
+  static void PadTask(void* context, std::int64_t index, int thread);
+
+  ConvolutionBackwardArgs args_;
+  PackedMatrix turned_;
+  PackedConvolutionArgs d_x_;
+  float* padded_x_ = nullptr;
+  float* padded_d_y_ = nullptr;  // in the same block
+  Product d_kernel_;
+  ColumnSumsArgs bias_;
+};
+
+// Prepare and run at once.
+Status RunConvolutionBackward(const ConvolutionBackwardArgs& args, ThreadPool& pool);
 
 }  // namespace headwise

@@ -24,9 +24,14 @@ class PackedMatrix {
   Status Pack(const float* source, std::int32_t rows, std::int32_t columns, std::int64_t row_stride,
               std::int64_t column_stride);
   // The same in two steps, so that the panels can be filled by tasks: memory for a matrix of this size (kept when it is
-  // that size already), and then each of its panels, 0 ... panel_count() - 1.
+  // that size already), and then each of its panels, 0 ... panel_count() - 1, or `rows` of one from first_row on, where
+  // `source` is the first of them.
   Status Reserve(std::int32_t rows, std::int32_t columns);
-  void PackPanel(std::int64_t panel, const float* source, std::int64_t row_stride, std::int64_t column_stride);
+  void PackPanel(std::int64_t panel, const float* source, std::int64_t row_stride, std::int64_t column_stride) {
+    PackPanel(panel, source, row_stride, column_stride, 0, rows_);
+  }
+  void PackPanel(std::int64_t panel, const float* source, std::int64_t row_stride, std::int64_t column_stride,
+                 std::int32_t first_row, std::int32_t rows);
   std::int64_t panel_count() const;
   // Writes element (r, c) to target[r * columns + c].
   void Unpack(float* target) const;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "headwise/gemm.h"
+#include "headwise/convolution.h"
 #include "headwise/job.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -34,8 +34,7 @@ class LinearForward {
   Status Prepare(const LinearArgs& args, Job& job);
 
  private:
-  PackedMatrix kernel_;
-  GemmArgs product_;
+  ConvolutionForward convolution_;  // of one tap
 };
 
 // Prepare and run at once.

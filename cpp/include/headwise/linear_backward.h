@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "headwise/convolution_backward.h"
 #include "headwise/job.h"
-#include "headwise/product.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
 
@@ -36,11 +36,7 @@ class LinearBackward {
   Status Prepare(const LinearBackwardArgs& args, Job& job);
 
  private:
-  static void SumBias(void* context, std::int64_t index, int thread);
-
-  LinearBackwardArgs args_;
-  Product d_x_;
-  Product d_kernel_;
+  ConvolutionBackward convolution_;
 };
 
 // Prepare and run at once.

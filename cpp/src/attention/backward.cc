@@ -1,4 +1,5 @@
 // Attention driver: prepares a backward call (check, plan, allocate) and turns it into phases of tasks.
+#include <algorithm>
 #include <new>
 
 #include "attention/backward_call.h"
@@ -42,7 +43,7 @@ struct Shared {
   Shared(const AttentionBackwardArgs& args, const AttentionBackwardPlan& plan, BiasSums mode, void* block) {
     const AttentionArgs& a = args.attention;
     const std::uint64_t heads = CheckedMul(static_cast<std::uint64_t>(a.batch), static_cast<std::uint64_t>(a.heads));
-    const std::uint64_t rows = CheckedMul(heads, static_cast<std::uint64_t>(a.queries));
+    const std::uint64_t rows = BackwardRows(a).count;
     std::uint64_t sums = 0;
     if (mode == BiasSums::kOfRows) sums = rows;
     if (mode == BiasSums::kOfColumns) sums = CheckedMul(heads, static_cast<std::uint64_t>(a.keys));
@@ -64,13 +65,23 @@ AttentionMemory MemoryOf(const AttentionBackwardArgs& args, const AttentionBackw
 
 }  // namespace
 
+BackwardRows::BackwardRows(const AttentionArgs& a) : batch(std::int64_t{a.heads} * a.queries), head(a.queries) {
+  count = CheckedMul(CheckedMul(static_cast<std::uint64_t>(a.batch), static_cast<std::uint64_t>(a.heads)),
+                     static_cast<std::uint64_t>(a.queries));
+  if (a.q_starts == nullptr) return;
+  batch = 0;
+  head = 0;
+  for (std::int32_t b = 0; b < a.batch; ++b) {
+    head = std::max(head, std::int64_t{a.q_starts[b]} + a.q_lengths[b]);
+  }
+  count = CheckedMul(static_cast<std::uint64_t>(head), static_cast<std::uint64_t>(a.heads));
+}
+
 Status CheckAttentionBackward(const AttentionBackwardArgs& args) {
   const AttentionArgs& a = args.attention;
   if (Status status = CheckAttention(a); !status.ok()) return status;
   if (a.score_kind != ScoreKind::kDot) return Status::InvalidValue("score_kind");
   if (a.weights != nullptr) return Status::InvalidValue("weights");
-  if (a.q_starts != nullptr) return Status::InvalidValue("q_starts");
-  if (a.k_starts != nullptr) return Status::InvalidValue("k_starts");
   if (a.cell_type != CellType::kFloat32) return Status::InvalidValue("cell_type");
   if (a.ring_size != 0) return Status::InvalidValue("ring_size");
   if (a.score_stage != ScoreStage::kNone) return Status::InvalidValue("score_stage");
@@ -117,6 +128,7 @@ Status AttentionBackward::Prepare(const AttentionBackwardArgs& args, ThreadPool&
   call.plan = plan;
   call.bias_mode = BiasModeOf(args);
   const Shared shared(args, plan, call.bias_mode, call.shared);
+  call.row_strides = BackwardRows(a);
   call.shift = shared.shift;
   call.delta = shared.delta;
   call.bias_sums = shared.bias_sums;

@@ -19,21 +19,29 @@ enum class BiasSums : std::int32_t {
   kOfColumns,  // one for each key
 };
 
+// How the rows of all batch entries and heads lie: [B,H,L], or [H,T] for packed sequences with T rows altogether.
+struct BackwardRows {
+  std::int64_t batch = 0;
+  std::int64_t head = 0;
+  std::uint64_t count = 0;
+  BackwardRows() = default;
+  explicit BackwardRows(const AttentionArgs& a);
+};
+
 struct AttentionBackwardCall {
   AttentionBackwardArgs args;
   AttentionBackwardPlan plan;
   AttentionCall forward;  // for scores: its kernels, units and pool
-  float* shift;           // [B,H,L] log-sum-exp with the sink, in the scores' units; +infinity where no key is visible
-  float* delta;           // [B,H,L] dO . O
-  float* bias_sums;       // [B,H,L] or [B,H,S]
+  BackwardRows row_strides;
+  float* shift;      // [B,H,L] log-sum-exp with the sink, in the scores' units; +infinity where no key is visible
+  float* delta;      // [B,H,L] dO . O
+  float* bias_sums;  // [B,H,L] or [B,H,S]
   BiasSums bias_mode;
 
   const AttentionArgs& attention() const { return args.attention; }
+  // Where a row's shift and delta lie.
   std::int64_t Row(std::int32_t b, std::int32_t h, std::int32_t i) const {
-    return (std::int64_t{b} * args.attention.heads + h) * args.attention.queries + i;
-  }
-  static std::int64_t At(const Strides& s, std::int32_t b, std::int32_t h, std::int32_t i) {
-    return std::int64_t{b} * s.batch + std::int64_t{h} * s.head + std::int64_t{i} * s.row;
+    return b * row_strides.batch + h * row_strides.head + forward.FirstQuery(b) + i;
   }
 };
 

@@ -9,7 +9,6 @@ namespace {
 // A multiple of the row tiles (6 and 4) and of the kernel's eight steps, since rows are also the depth of dV^T = dO^T P.
 // Scores, dO V^T and gradients of a tile (3 x 24 KiB) stay in the second-level cache.
 constexpr int kBlockRows = 96;
-constexpr int kBlockKeys = 64;
 
 constexpr int kPartKeys = 2048;     // 2.6 MB a thread at D = Dv = 64
 constexpr int kEnoughTasks = 16;    // below it, more chunks for the sake of the threads
@@ -24,7 +23,7 @@ AttentionBackwardPlan PlanAttentionBackward(const AttentionShape& s, const Kerne
   AttentionBackwardPlan plan{};
   plan.padded_dim = RoundUp(s.head_dim, kernels.panel);
   plan.block_rows = std::min(RoundUp(std::max(s.queries, 1), kernels.row_tile), RoundUp(kBlockRows, kernels.row_tile));
-  plan.block_keys = RoundUp(std::clamp(s.keys, 1, kBlockKeys), kernels.panel);
+  plan.block_keys = RoundUp(std::clamp(s.keys, 1, kMostBackwardKeys), kernels.panel);
   const std::int64_t group = s.kv_heads > 0 ? s.heads / s.kv_heads : 0;
   const std::int64_t units = std::int64_t{s.batch} * s.kv_heads;
   const double flops = 5.0 * static_cast<double>(group) * s.queries * s.keys * (double(s.head_dim) + s.value_dim);

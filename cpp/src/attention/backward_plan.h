@@ -12,6 +12,10 @@
 
 namespace headwise {
 
+// Keys of a tile at most (128 gain nothing), and panels of them: no kernel's panel is narrower than 8.
+inline constexpr int kMostBackwardKeys = 64;
+inline constexpr int kMostBackwardPanels = kMostBackwardKeys / 8;
+
 struct AttentionBackwardPlan {
   int block_rows;  // rows of a tile
   int block_keys;  // keys of a tile, a multiple of the panel

@@ -22,6 +22,8 @@ std::int64_t At(const BroadcastStrides& s, std::int32_t b, std::int32_t h, std::
   return std::int64_t{b} * s.batch + std::int64_t{h} * s.head + std::int64_t{i} * s.row + std::int64_t{j} * s.column;
 }
 
+std::int32_t FirstKey(const AttentionArgs& a, std::int32_t b) { return a.k_starts == nullptr ? 0 : a.k_starts[b]; }
+
 struct Sums {
   double* dk;  // [B,G,S,D]
   double* dv;  // [B,G,S,Dv]
@@ -35,8 +37,10 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
   const Visibility visibility(a, b);
   const KeyRange range = visibility.Row(i);
   const kernels::Dropout dropout(a.dropout_rate, a.dropout_seed_low, a.dropout_seed_high);
-  const float* q = a.q + At(a.q_strides, b, h, i);
-  const float* d_out = args.d_out + At(a.out_strides, b, h, i);
+  const std::int32_t first = a.q_starts == nullptr ? 0 : a.q_starts[b];
+  const std::int32_t first_key = FirstKey(a, b);
+  const float* q = a.q + At(a.q_strides, b, h, first + i);
+  const float* d_out = args.d_out + At(a.out_strides, b, h, first + i);
   double* p = sums.row;
   double* z = p + a.keys;
   double* slope = z + a.keys;
@@ -52,7 +56,7 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
     visible &= bias != -kInfinity;
     p[j] = -kInfinity;
     if (!visible) continue;
-    const float* k = a.k + At(a.k_strides, b, g, j);
+    const float* k = a.k + At(a.k_strides, b, g, first_key + j);
     double score = 0.0;
     for (std::int32_t d = 0; d < a.head_dim; ++d) score += static_cast<double>(q[d]) * k[d];
     score *= a.scale;
@@ -70,7 +74,7 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
     any = true;
     if (!(score <= max)) max = score;
   }
-  float* dq = args.dq + At(a.q_strides, b, h, i);
+  float* dq = args.dq + At(a.q_strides, b, h, first + i);
   for (std::int32_t d = 0; d < a.head_dim; ++d) dq[d] = 0.0F;
   if (!any) return;
 
@@ -81,7 +85,7 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
     if (p[j] == -kInfinity) continue;
     p[j] = std::exp(p[j] - max) / denominator;
     z[j] = a.dropout_rate > 0.0F ? dropout.Factor(b, h, i, j) : 1.0;
-    const float* v = a.v + At(a.v_strides, b, g, j);
+    const float* v = a.v + At(a.v_strides, b, g, first_key + j);
     dp[j] = 0.0;
     for (std::int32_t c = 0; c < a.value_dim; ++c) dp[j] += static_cast<double>(d_out[c]) * v[c];
     dp[j] *= z[j];
@@ -102,7 +106,7 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
   for (std::int32_t d = 0; d < a.head_dim; ++d) {
     double sum = 0.0;
     for (std::int32_t j = 0; j < a.keys; ++j) {
-      if (p[j] != -kInfinity) sum += p[j] * a.k[At(a.k_strides, b, g, j) + d];
+      if (p[j] != -kInfinity) sum += p[j] * a.k[At(a.k_strides, b, g, first_key + j) + d];
     }
     dq[d] = static_cast<float>(sum);
   }
@@ -137,15 +141,16 @@ Status AttentionBackwardReference(const AttentionBackwardArgs& args) {
   }
   for (std::int32_t b = 0; b < a.batch; ++b) {
     for (std::int32_t h = 0; h < a.heads; ++h) {
-      for (std::int32_t i = 0; i < a.queries; ++i) ReferenceRow(args, sums, b, h, i);
+      const std::int32_t rows = a.q_starts == nullptr ? a.queries : a.q_lengths[b];
+      for (std::int32_t i = 0; i < rows; ++i) ReferenceRow(args, sums, b, h, i);
     }
   }
   for (std::int32_t b = 0; b < a.batch; ++b) {
     for (std::int32_t g = 0; g < a.kv_heads; ++g) {
-      for (std::int32_t j = 0; j < a.keys; ++j) {
+      for (std::int32_t j = 0; j < (a.k_starts == nullptr ? a.keys : a.kv_lengths[b]); ++j) {
         const std::int64_t key = (std::int64_t{b} * a.kv_heads + g) * a.keys + j;
-        float* dk = args.dk + At(a.k_strides, b, g, j);
-        float* dv = args.dv + At(a.v_strides, b, g, j);
+        float* dk = args.dk + At(a.k_strides, b, g, FirstKey(a, b) + j);
+        float* dv = args.dv + At(a.v_strides, b, g, FirstKey(a, b) + j);
         for (std::int32_t d = 0; d < a.head_dim; ++d) dk[d] = static_cast<float>(sums.dk[key * a.head_dim + d]);
         for (std::int32_t c = 0; c < a.value_dim; ++c) dv[c] = static_cast<float>(sums.dv[key * a.value_dim + c]);
       }

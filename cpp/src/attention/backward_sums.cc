@@ -22,9 +22,9 @@ void SumSinks(const AttentionBackwardCall& call) {
     const double sink = a.sinks[h];
     double sum = 0.0;
     for (std::int32_t b = 0; b < a.batch; ++b) {
-      for (std::int32_t i = 0; i < a.queries; ++i) {
+      for (std::int32_t i = 0; i < call.forward.Queries(b); ++i) {
         const std::int64_t row = call.Row(b, h, i);
-        const double lse = a.log_sum_exp[row];
+        const double lse = *call.forward.LogSumExp(b, h, i);
         if (lse == -kInfinity) continue;
         sum -= std::exp(sink - WithSink(lse, sink)) * call.delta[row];
       }
@@ -78,9 +78,9 @@ void BackwardRowsTask(void* context, std::int64_t index, int /*thread*/) {
   const AttentionArgs& a = call.attention();
   const auto b = static_cast<std::int32_t>(index / a.heads);
   const auto h = static_cast<std::int32_t>(index % a.heads);
-  for (std::int32_t i = 0; i < a.queries; ++i) {
+  for (std::int32_t i = 0; i < call.forward.Queries(b); ++i) {
     const std::int64_t row = call.Row(b, h, i);
-    double lse = a.log_sum_exp[row];
+    double lse = *call.forward.LogSumExp(b, h, i);
     if (lse == -kInfinity) {
       call.shift[row] = static_cast<float>(kInfinity);
       call.delta[row] = 0.0F;
@@ -88,7 +88,7 @@ void BackwardRowsTask(void* context, std::int64_t index, int /*thread*/) {
     }
     if (a.sinks != nullptr) lse = WithSink(lse, a.sinks[h]);
     call.shift[row] = static_cast<float>(lse / call.forward.unit);
-    const float* d_out = call.args.d_out + AttentionBackwardCall::At(a.out_strides, b, h, i);
+    const float* d_out = call.args.d_out + call.forward.OutputOffset(b, h, i);
     const float* out = call.forward.Output(b, h, i);
     double delta = 0.0;
     for (std::int32_t c = 0; c < a.value_dim; ++c) delta += static_cast<double>(d_out[c]) * out[c];

@@ -25,11 +25,13 @@ class BackwardRun {
         batch_(phase.first_batch + static_cast<std::int32_t>(index / plan_.chunks / phase.kv_heads)),
         visibility_(a_, batch_) {
     const std::int64_t row = std::int64_t{(chunk_ + rotation_) % plan_.chunks} * plan_.chunk_rows;
-    first_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row, a_.queries));
-    last_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row + plan_.chunk_rows, a_.queries));
+    const std::int32_t queries = call_.forward.Queries(batch_);
+    first_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row, queries));
+    last_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row + plan_.chunk_rows, queries));
     const std::int64_t key = std::int64_t{chunk_} * plan_.chunk_keys;
-    first_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key, a_.keys));
-    last_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key + plan_.chunk_keys, a_.keys));
+    const std::int32_t keys = call_.forward.Keys(batch_);
+    first_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key, keys));
+    last_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key + plan_.chunk_keys, keys));
   }
 
   void Run() {
@@ -64,16 +66,14 @@ class BackwardRun {
     }
     const std::int32_t keys = key_end - key;
     const bool add = rotation_ > 0;
-    float* dk = call_.args.dk + AttentionBackwardCall::At(a_.k_strides, batch_, kv_head_, key);
-    float* dv = call_.args.dv + AttentionBackwardCall::At(a_.v_strides, batch_, kv_head_, key);
+    float* dk = call_.args.dk + call_.forward.KeyOffset(batch_, kv_head_, key);
+    float* dv = call_.args.dv + call_.forward.ValueOffset(batch_, kv_head_, key);
     if (packed_) {
       kernels_.from_panels(scratch_.dk_transposed, keys, a_.head_dim, a_.scale, add, dk, a_.k_strides.row);
       kernels_.from_panels(scratch_.dv_transposed, keys, a_.value_dim, 1.0F, add, dv, a_.v_strides.row);
     } else if (!add) {
-      for (std::int32_t j = 0; j < keys; ++j) {
-        std::fill_n(dk + std::int64_t{j} * a_.k_strides.row, a_.head_dim, 0.0F);
-        std::fill_n(dv + std::int64_t{j} * a_.v_strides.row, a_.value_dim, 0.0F);
-      }
+      ClearRows(dk, a_.k_strides.row, keys, a_.head_dim);
+      ClearRows(dv, a_.v_strides.row, keys, a_.value_dim);
     }
   }
 
@@ -111,24 +111,33 @@ class BackwardRun {
       }
       RunTile(tile);
     }
-    float* dq = call_.args.dq + AttentionBackwardCall::At(a_.q_strides, batch_, h, row);
-    for (std::int32_t r = 0; r < rows && (ready || first); ++r, dq += a_.q_strides.row) {
-      const float* sums = scratch_.dq + std::int64_t{r} * plan_.padded_dim;
-      for (std::int32_t d = 0; d < a_.head_dim; ++d) {
-        const float value = ready ? sums[d] * a_.scale : 0.0F;
-        dq[d] = first ? value : dq[d] + value;
-      }
+    float* dq = call_.args.dq + call_.forward.QueryOffset(batch_, h, row);
+    if (ready) {
+      kernels_.scale_rows(scratch_.dq, plan_.padded_dim, rows, a_.head_dim, a_.scale, !first, dq, a_.q_strides.row);
+    } else if (first) {
+      ClearRows(dq, a_.q_strides.row, rows, a_.head_dim);
     }
+  }
+
+  static void ClearRows(float* to, std::int64_t stride, std::int32_t rows, std::int32_t size) {
+    for (std::int32_t r = 0; r < rows; ++r) std::fill_n(to + r * stride, size, 0.0F);
   }
 
   void PrepareRows(std::int32_t h, std::int32_t row, std::int32_t rows) {
     const float* q = call_.forward.Query(batch_, h, row);
-    d_out_ = call_.args.d_out + AttentionBackwardCall::At(a_.out_strides, batch_, h, row);
-    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.query_scale, scratch_.queries);
-    kernels_.transpose(q, a_.q_strides.row, rows, a_.head_dim, scratch_.queries_transposed, plan_.block_rows);
-    poisoned_ =
-        kernels_.transpose(d_out_, a_.out_strides.row, rows, a_.value_dim, scratch_.d_out_transposed, plan_.block_rows);
+    d_out_ = call_.args.d_out + call_.forward.OutputOffset(batch_, h, row);
+    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.query_scale, false, scratch_.queries,
+                        a_.head_dim);
+    TransposeFinite(q, a_.q_strides.row, rows, a_.head_dim, scratch_.queries_transposed);
+    poisoned_ = TransposeFinite(d_out_, a_.out_strides.row, rows, a_.value_dim, scratch_.d_out_transposed);
     std::fill_n(scratch_.dq, std::int64_t{rows} * plan_.padded_dim, 0.0F);
+  }
+
+  // Returns whether NaN or infinities were among the rows; those become 0.
+  bool TransposeFinite(const float* from, std::int32_t stride, std::int32_t rows, std::int32_t size, float* to) const {
+    if (!kernels_.transpose(from, stride, rows, size, to, plan_.block_rows)) return false;
+    for (std::int32_t d = 0; d < size; ++d) kernels_.sanitize(to + std::int64_t{d} * plan_.block_rows, rows);
+    return true;
   }
 
   // The block's panels that some row may see by its interval of keys.
@@ -147,36 +156,89 @@ class BackwardRun {
     return tile;
   }
 
+  // One panel of keys of a tile, with the rows that may see some of them.
+  struct Panel {
+    ScoreTile place;
+    std::int32_t first;  // rows of the block before them
+    std::int32_t part_key;
+    float* dp;  // dO V^T, then gradients
+    float* ds;  // the gradients once more, in rows of the tile
+  };
+
+  struct Panels {
+    Panel panel[kMostBackwardPanels];
+    std::int32_t count = 0;
+    const Panel* begin() const { return panel; }
+    const Panel* end() const { return panel + count; }
+  };
+
+  Panels PanelsOf(const Tile& tile) const {
+    const ScoreTile& all = tile.place;
+    Panels panels;
+    for (std::int32_t column = 0; column < all.keys; column += panel_) {
+      Panel& panel = panels.panel[panels.count++];
+      panel = {all, 0, tile.part_key + column, nullptr, scratch_.d_scores_rows + column};
+      ScoreTile& place = panel.place;
+      place.key += column;
+      place.keys = std::min(panel_, all.keys - column);
+      place.width = panel_;
+      if (tile.masks != TileMasks::kOpen) {
+        const KeyRange seen = visibility_.RowsThatSee(place.key, place.key + place.keys);
+        // From a whole tile of rows on.
+        panel.first = std::clamp(seen.begin - all.row, 0, all.rows) / kernels_.row_tile * kernels_.row_tile;
+        place.rows = std::max(std::min(seen.end - all.row, all.rows) - panel.first, 0);
+        place.row += panel.first;
+      }
+      const std::int64_t at = std::int64_t{column} * all.rows + std::int64_t{panel.first} * panel_;
+      place.scores = scratch_.scores + at;
+      panel.dp = scratch_.d_scores + at;
+    }
+    return panels;
+  }
+
+  // Product by product over all panels of the tile, so that each left side stays in the first-level cache.
   void RunTile(const Tile& tile) {
-    const ScoreTile& place = tile.place;
-    const std::int64_t panel_floats = std::int64_t{place.rows} * panel_;
-    std::int32_t column = 0;
-    for (float *s = scratch_.scores, *dp = scratch_.d_scores; column < place.keys;
-         column += panel_, s += panel_floats, dp += panel_floats) {
-      ScoreTile panel = place;
-      panel.key += column;
-      panel.keys = std::min(panel_, place.keys - column);
-      panel.width = panel_;
-      panel.scores = s;
-      RunPanel(panel, tile.masks, tile.part_key + column, dp, scratch_.d_scores_rows + column);
+    const std::int64_t d = a_.head_dim;
+    const std::int64_t dv = a_.value_dim;
+    const Panels panels = PanelsOf(tile);
+    for (const Panel& p : panels) {
+      kernels_.gemm_store(p.place.rows, scratch_.queries + p.first * d, a_.head_dim,
+                          scratch_.keys_transposed + p.part_key * d, a_.head_dim, p.place.scores, panel_, nullptr);
+    }
+    for (const Panel& p : panels) {
+      kernels_.gemm_store(p.place.rows, DOut(p, 0), a_.out_strides.row, scratch_.values_transposed + p.part_key * dv,
+                          a_.value_dim, p.dp, panel_, nullptr);
+    }
+    for (const Panel& p : panels) {
+      Weigh(p, tile.masks);
+      const std::int32_t last = p.first + p.place.rows;
+      ClearRows(p.ds, plan_.block_keys, p.first, panel_);
+      ClearRows(p.ds + std::int64_t{last} * plan_.block_keys, plan_.block_keys, tile.place.rows - last, panel_);
+      if (poisoned_) AddPoison(p);
+    }
+    for (const Panel& p : panels) {
+      kernels_.gemm_add(a_.value_dim, scratch_.d_out_transposed + p.first, plan_.block_rows, p.place.scores,
+                        p.place.rows, scratch_.dv_transposed + p.part_key * dv, panel_, nullptr);
+    }
+    for (const Panel& p : panels) {
+      kernels_.gemm_add(a_.head_dim, scratch_.queries_transposed + p.first, plan_.block_rows, p.dp, p.place.rows,
+                        scratch_.dk_transposed + p.part_key * d, panel_, nullptr);
     }
     const float* keys =
         scratch_.keys + std::int64_t{tile.block} * plan_.padded_dim + std::int64_t{tile.skipped} * panel_;
-    for (std::int32_t d = 0; d < plan_.padded_dim; d += panel_, keys += KeyPanel()) {
-      kernels_.gemm_add(place.rows, scratch_.d_scores_rows, plan_.block_keys, keys, place.keys, scratch_.dq + d,
-                        plan_.padded_dim, nullptr);
+    for (std::int32_t column = 0; column < plan_.padded_dim; column += panel_, keys += KeyPanel()) {
+      kernels_.gemm_add(tile.place.rows, scratch_.d_scores_rows, plan_.block_keys, keys, tile.place.keys,
+                        scratch_.dq + column, plan_.padded_dim, nullptr);
     }
   }
 
-  // Scores and dO V^T of one panel of keys, from them weights and gradients, and what these add to dV^T and dK^T.
-  void RunPanel(const ScoreTile& tile, TileMasks masks, std::int32_t part_key, float* dp, float* ds) {
-    const std::int32_t d = a_.head_dim;
-    const std::int32_t dv = a_.value_dim;
-    const std::int64_t keys = part_key;
-    kernels_.gemm_store(tile.rows, scratch_.queries, d, scratch_.keys_transposed + keys * d, d, tile.scores, panel_,
-                        nullptr);
-    kernels_.gemm_store(tile.rows, d_out_, a_.out_strides.row, scratch_.values_transposed + keys * dv, dv, dp, panel_,
-                        nullptr);
+  const float* DOut(const Panel& panel, std::int32_t r) const {
+    return d_out_ + std::int64_t{panel.first + r} * a_.out_strides.row;
+  }
+
+  // From the scores and dO V^T of a panel, weights and gradients.
+  void Weigh(const Panel& panel, TileMasks masks) {
+    const ScoreTile& tile = panel.place;
     const std::int32_t count = tile.rows * panel_;
     if (a_.softcap > 0.0F) {
       std::copy_n(tile.scores, count, scratch_.capped);
@@ -187,16 +249,13 @@ class BackwardRun {
     const float* dropout = nullptr;
     if (a_.dropout_rate > 0.0F) dropout = DropoutFactors(tile);
     const std::int64_t row = call_.Row(tile.batch, tile.head, tile.row);
+    float* ds = panel.ds + std::int64_t{panel.first} * plan_.block_keys;
     (call_.forward.log2_units ? kernels_.softmax_backward_log2 : kernels_.softmax_backward_natural)(
-        tile.rows, tile.scores, dp, call_.shift + row, call_.delta + row, dropout, ds, plan_.block_keys);
-    if (call_.bias_mode != BiasSums::kNone) AddBias(tile, dp);
-    if (a_.softcap > 0.0F) kernels_.cap_slope(tile.rows, scratch_.capped, a_.softcap, dp, ds, plan_.block_keys);
-    float* dv_panel = scratch_.dv_transposed + keys * dv;
-    kernels_.gemm_add(dv, scratch_.d_out_transposed, plan_.block_rows, tile.scores, tile.rows, dv_panel, panel_,
-                      nullptr);
-    kernels_.gemm_add(d, scratch_.queries_transposed, plan_.block_rows, dp, tile.rows,
-                      scratch_.dk_transposed + keys * d, panel_, nullptr);
-    if (poisoned_) AddPoison(tile, dv_panel);
+        tile.rows, tile.scores, panel.dp, call_.shift + row, call_.delta + row, dropout, ds, plan_.block_keys);
+    if (call_.bias_mode != BiasSums::kNone) AddBias(tile, panel.dp);
+    if (a_.softcap > 0.0F) {
+      kernels_.cap_slope(tile.rows, scratch_.capped, a_.softcap, panel.dp, ds, plan_.block_keys);
+    }
   }
 
   const float* DropoutFactors(const ScoreTile& tile) {
@@ -229,9 +288,11 @@ class BackwardRun {
   }
 
   // The transposed copy of dO holds 0 for NaN and infinities; here they reach the keys that their rows see, and no others.
-  void AddPoison(const ScoreTile& tile, float* dv_panel) {
+  void AddPoison(const Panel& panel) {
+    const ScoreTile& tile = panel.place;
+    float* dv_panel = scratch_.dv_transposed + std::int64_t{panel.part_key} * a_.value_dim;
     for (std::int32_t r = 0; r < tile.rows; ++r) {
-      const float* d_out = d_out_ + std::int64_t{r} * a_.out_strides.row;
+      const float* d_out = DOut(panel, r);
       for (std::int32_t c = 0; c < a_.value_dim; ++c) {
         if (std::isfinite(d_out[c])) continue;
         for (std::int32_t j = 0; j < tile.keys; ++j) {

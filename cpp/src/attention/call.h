@@ -28,8 +28,9 @@ struct AttentionCall {
   // Rows and keys of a batch entry that may be touched at all: packed sequences end where the next one begins.
   std::int32_t Queries(std::int32_t b) const { return args.q_starts == nullptr ? args.queries : args.q_lengths[b]; }
   std::int32_t Keys(std::int32_t b) const { return args.k_starts == nullptr ? args.keys : args.kv_lengths[b]; }
-  const float* Query(std::int32_t b, std::int32_t h, std::int32_t i) const {
-    return args.q + Offset(args.q_strides, b, h, i + Start(args.q_starts, b));
+  const float* Query(std::int32_t b, std::int32_t h, std::int32_t i) const { return args.q + QueryOffset(b, h, i); }
+  std::int64_t QueryOffset(std::int32_t b, std::int32_t h, std::int32_t i) const {
+    return Offset(args.q_strides, b, h, i + Start(args.q_starts, b));
   }
   // In cells of args.cell_type.
   std::int64_t KeyOffset(std::int32_t b, std::int32_t g, std::int32_t j) const {
@@ -41,8 +42,9 @@ struct AttentionCall {
   std::int64_t ScaleOffset(std::int32_t b, std::int32_t g, std::int32_t j) const {
     return Offset(args.scale_strides, b, g, j + Start(args.k_starts, b));
   }
-  float* Output(std::int32_t b, std::int32_t h, std::int32_t i) const {
-    return args.out + Offset(args.out_strides, b, h, i + Start(args.q_starts, b));
+  float* Output(std::int32_t b, std::int32_t h, std::int32_t i) const { return args.out + OutputOffset(b, h, i); }
+  std::int64_t OutputOffset(std::int32_t b, std::int32_t h, std::int32_t i) const {
+    return Offset(args.out_strides, b, h, i + Start(args.q_starts, b));
   }
   float* LogSumExp(std::int32_t b, std::int32_t h, std::int32_t i) const {
     if (args.log_sum_exp == nullptr) return nullptr;
@@ -66,6 +68,8 @@ struct AttentionCall {
     }
     return args.weights + ((std::int64_t{b} * count + slot) * args.queries + i) * args.keys;
   }
+  // Where packed sequence b begins; 0 without them.
+  std::int32_t FirstQuery(std::int32_t b) const { return Start(args.q_starts, b); }
   void* Scratch(int thread) const { return pool->Scratch(thread, job); }
   kernels::Dropout dropout() const {
     return kernels::Dropout(args.dropout_rate, args.dropout_seed_low, args.dropout_seed_high);

@@ -42,7 +42,7 @@ class DirectRun {
     for (std::int32_t h = 0; h < call_.group(); ++h) {
       float* to = scratch_.queries + std::int64_t{h} * args.queries * args.head_dim;
       call_.kernels->scale_rows(call_.Query(batch_, Head(h), 0), args.q_strides.row, queries, args.head_dim,
-                                call_.query_scale, to);
+                                call_.query_scale, false, to, args.head_dim);
       std::fill_n(to + std::int64_t{queries} * args.head_dim, std::int64_t{args.queries - queries} * args.head_dim,
                   0.0F);
     }

@@ -80,11 +80,14 @@ void MaskScores(const AttentionCall& call, const ScoreTile& tile, std::int32_t r
 template <class Each>
 void HideOthers(const AttentionCall& call, const ScoreTile& tile, float* s, Each&& each) {
   std::int32_t at = tile.key;
+  const auto hide_until = [&](std::int32_t begin) {
+    if (at < begin) call.kernels->hide(s, at - tile.key, begin - tile.key);
+  };
   each([&](std::int32_t begin, std::int32_t end) {
-    call.kernels->hide(s, at - tile.key, begin - tile.key);
+    hide_until(begin);
     at = end;
   });
-  call.kernels->hide(s, at - tile.key, tile.keys);
+  hide_until(tile.key + tile.keys);
 }
 
 void FillRow(float* to, std::int32_t count) { std::fill(to, to + count, -std::numeric_limits<float>::infinity()); }
@@ -146,14 +149,16 @@ void FinishScores(const AttentionCall& call, const Visibility& visibility, const
     if (masks == TileMasks::kPartial) {
       if (args.mask != nullptr) MaskScores(call, tile, row, s);
       if (args.key_padding_mask != nullptr) kernels.mask(s, tile.keys, PaddingRow(args, tile), 1);
-      HideOthers(call, tile, s, [&](auto&& see) {
-        visibility.ForEachVisible(visibility.Row(row), tile.key, tile.key + tile.keys, see);
-      });
+      const KeyRange seen = visibility.Row(row);
+      if (visibility.ring() || seen.begin > tile.key || seen.end < tile.key + tile.keys) {
+        HideOthers(call, tile, s,
+                   [&](auto&& see) { visibility.ForEachVisible(seen, tile.key, tile.key + tile.keys, see); });
+      }
       if (const BlockMask blocks(args); blocks.given()) {
         HideOthers(call, tile, s, [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
       }
     }
-    kernels.hide(s, tile.keys, tile.width);
+    if (tile.keys < tile.width) kernels.hide(s, tile.keys, tile.width);
     if (args.score_stage == ScoreStage::kMasked) CopyRow(call, tile, r);
     // In the tile's units, normalised when the row is finished.
     if (float* weights = call.Weights(tile.batch, tile.head, row)) {

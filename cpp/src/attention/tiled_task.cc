@@ -111,7 +111,7 @@ class TiledRun {
       }
       if (!queries_ready) {
         call_.kernels->scale_rows(call_.Query(batch_, head_, row), args.q_strides.row, rows, args.head_dim,
-                                  call_.query_scale, scratch_.queries);
+                                  call_.query_scale, false, scratch_.queries, args.head_dim);
         queries_ready = true;
       }
       const std::int32_t block = (key - chunk) / plan_.block_keys;

@@ -56,6 +56,15 @@ class Visibility {
     return {Row(last - 1).begin, Row(first).end};
   }
 
+  // Rows that may see one of the keys first ... last - 1; with a ring, where keys are not in order, all of them.
+  KeyRange RowsThatSee(std::int32_t first, std::int32_t last) const {
+    if (ring_) return {0, queries_};
+    const std::int64_t begin = right_ < 0 ? 0 : first - right_ - offset_;
+    const std::int64_t end = left_ < 0 ? queries_ : last + left_ - offset_;
+    return {static_cast<std::int32_t>(std::clamp<std::int64_t>(begin, 0, queries_)),
+            static_cast<std::int32_t>(std::clamp<std::int64_t>(end, 0, queries_))};
+  }
+
   // Calls see(begin, end) for every stretch of the keys first ... last - 1 that stands at positions of `range`, in
   // ascending order.
   template <class See>

@@ -5,6 +5,7 @@
 
 #include "headwise/gemm.h"
 #include "kernels/gemm_tile.h"
+#include "kernels/kernel_table.h"
 #include "memory/aligned.h"
 
 namespace headwise {
@@ -49,12 +50,21 @@ Status PackedMatrix::Reserve(std::int32_t rows, std::int32_t columns) {
 }
 
 void PackedMatrix::PackPanel(std::int64_t panel, const float* source, std::int64_t row_stride,
-                             std::int64_t column_stride) {
+                             std::int64_t column_stride, std::int32_t first_row, std::int32_t rows) {
+  if (rows == 0) return;
   const std::int64_t first = panel * kPanel;
   const std::int64_t count = std::min<std::int64_t>(kPanel, columns_ - first);
-  float* to = panels_ + first * rows_;
-  for (std::int64_t row = 0; row < rows_; ++row, to += kPanel) {
-    const float* const from = source + row * row_stride + first * column_stride;
+  float* to = panels_ + first * rows_ + std::int64_t{first_row} * kPanel;
+  const float* from = source + first * column_stride;
+  if (row_stride == 1) {
+    kernels::Kernels().pack_transposed(from, column_stride, static_cast<int>(count), rows, to);
+    return;
+  }
+  if (column_stride == 1) {
+    kernels::Kernels().pack_columns(from, row_stride, rows, static_cast<int>(count), to, 0);
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; ++row, from += row_stride, to += kPanel) {
     for (std::int64_t column = 0; column < count; ++column) to[column] = from[column * column_stride];
     std::fill(to + count, to + kPanel, 0.0F);
   }

@@ -26,9 +26,18 @@ struct Elementwise {
     for (; i < count; ++i) target[i] = source[i] / divisor;
   }
 
-  // target[r * size + d] = source[r * stride + d] * factor, for queries.
-  static void ScaleRows(const float* source, std::ptrdiff_t stride, int rows, int size, float factor, float* target) {
-    for (int row = 0; row < rows; ++row, source += stride, target += size) Scale(source, size, factor, target);
+  // target[r * target_stride + d] = source[r * stride + d] * factor, added to what is there when `add`.
+  static void ScaleRows(const float* source, std::ptrdiff_t stride, int rows, int size, float factor, bool add,
+                        float* target, std::ptrdiff_t target_stride) {
+    const simd::Vector f = simd::Splat(factor);
+    for (int row = 0; row < rows; ++row, source += stride, target += target_stride) {
+      int i = 0;
+      for (; i + simd::kLanes <= size; i += simd::kLanes) {
+        const simd::Vector x = simd::Load(source + i) * f;
+        simd::Store(target + i, add ? simd::Load(target + i) + x : x);
+      }
+      for (; i < size; ++i) target[i] = add ? target[i] + source[i] * factor : source[i] * factor;
+    }
   }
 };
 

@@ -5,9 +5,11 @@
 
 #include "kernels/additive_tile.h"
 #include "kernels/cells.h"
+#include "kernels/column_sums.h"
 #include "kernels/direct_tile.h"
 #include "kernels/elementwise.h"
 #include "kernels/exp2.h"
+#include "kernels/gelu.h"
 #include "kernels/gemm_tile.h"
 #include "kernels/pack.h"
 #include "kernels/score_row.h"
@@ -45,6 +47,26 @@ TanhConstants tanh_constants = {
     {-0.3333328068256378F, 0.13331441581249237F, -0.05373971536755562F, 0.02063908614218235F, -0.005704986397176981F},
 };
 const TanhConstants& kTanhConstants = tanh_constants;
+
+GeluConstants gelu_constants = {
+    -14.0F,
+    14.0F,
+    -0.72134752044448170368F,
+    0.25F,
+    0.39894228040143267794F,
+    {0.09441064298152924F, 0.17039774358272552F, 0.1243792176246643F, 0.07170678675174713F, 0.03086525946855545F,
+     0.008497682400047779F, 0.00050367321819067F, -0.0006577137974090874F, -0.00016959768254309893F,
+     6.63020764477551e-05F},
+};
+const GeluConstants& kGeluConstants = gelu_constants;
+
+GeluTanhConstants gelu_tanh_constants = {
+    kGeluTanhLow,
+    -kGeluTanhLow,
+    {-2.30220819813960F, -0.10294323957981F},  // -2 sqrt(2/pi) log2(e), times 0.044715
+    {1.59576912160573F, 0.21406444881779F},    // 2 sqrt(2/pi), times 3 * 0.044715
+};
+const GeluTanhConstants& kGeluTanhConstants = gelu_tanh_constants;
 
 namespace {
 
@@ -86,6 +108,12 @@ KernelTable table = {
     &SoftmaxBackwardTile::Run<true>,
     &SoftmaxBackwardTile::Run<false>,
     &SoftmaxBackwardTile::ApplyCapSlope,
+    &Gelu::Run<false>,
+    &Gelu::Run<true>,
+    &Gelu::RunSlope<false>,
+    &Gelu::RunSlope<true>,
+    &ColumnSums::Run,
+    &ColumnSums::RunNormalized,
 };
 
 }  // namespace

@@ -42,7 +42,8 @@ struct KernelTable {
   // Elementwise.
   void (*scale)(const float* source, int count, float factor, float* target);
   void (*divide)(const float* source, int count, float divisor, float* target);
-  void (*scale_rows)(const float* source, std::ptrdiff_t stride, int rows, int size, float factor, float* target);
+  void (*scale_rows)(const float* source, std::ptrdiff_t stride, int rows, int size, float factor, bool add,
+                     float* target, std::ptrdiff_t target_stride);
   // ScoreRow.
   void (*softcap)(float* s, int width, float cap);
   void (*add_bias)(float* s, int keys, const float* bias, std::ptrdiff_t column_stride);
@@ -76,6 +77,15 @@ struct KernelTable {
   void (*softmax_backward_natural)(int rows, float* s, float* dp, const float* shift, const float* delta,
                                    const float* dropout, float* ds, std::ptrdiff_t ld);
   void (*cap_slope)(int rows, const float* capped, float cap, float* dp, float* ds, std::ptrdiff_t ld);
+  // Gelu, exact and by tanh.
+  void (*gelu)(const float* x, std::ptrdiff_t count, float* y);
+  void (*gelu_tanh)(const float* x, std::ptrdiff_t count, float* y);
+  void (*gelu_slope)(const float* x, const float* d_y, std::ptrdiff_t count, float* d_x);
+  void (*gelu_tanh_slope)(const float* x, const float* d_y, std::ptrdiff_t count, float* d_x);
+  // ColumnSums.
+  void (*sum_columns)(const float* x, std::ptrdiff_t stride, std::ptrdiff_t rows, int columns, double* sums);
+  void (*sum_normalized)(const float* g, const float* x, std::ptrdiff_t stride, std::ptrdiff_t rows, int columns,
+                         const float* mean, const float* inverse, double* sums);
 };
 
 // The table in use; the same for the life of the process.

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "kernels/pack.h"
+#include "kernels/gemm_tile.h"
 #include "simd/simd.h"
 
 namespace headwise::kernels {
@@ -14,7 +14,7 @@ struct Transpose {
   static constexpr int kPanel = GemmTile::kPanel;
 
   // target[d * target_stride + row] = source[row * stride + d] for `rows` rows of `size`. Returns whether a NaN or an
-  // infinity was among them; those become 0.
+  // infinity was among them.
   static bool Rows(const float* source, std::ptrdiff_t stride, int rows, int size, float* target,
                    std::ptrdiff_t target_stride) {
     simd::Vector poison = simd::Splat(0.0F);  // x * 0 is NaN for NaN and infinities alone
@@ -40,9 +40,7 @@ struct Transpose {
       }
     }
     const float sum = simd::Sum(poison) + poison_tail;
-    if (sum == 0.0F) return false;
-    for (int d = 0; d < size; ++d) Pack::Sanitize(target + d * target_stride, rows);
-    return true;
+    return sum != 0.0F || sum != sum;
   }
 
   // The way back from panels [row / kPanel][d][row % kPanel]: target[row * stride + d] = panel * factor, added to what is

@@ -14,6 +14,7 @@ namespace {
 Status CheckConvolution(const PackedConvolutionArgs& args) {
   if (args.batch < 0 || args.length < 0 || args.in < 0) return Status::InvalidShape("x");
   if (args.kernel_size < 1) return Status::InvalidShape("kernel");
+  if (args.left < 0 || args.left >= args.kernel_size) return Status::InvalidValue("left");
   if (args.kernel == nullptr) return Status::InvalidValue("kernel");
   if (args.kernel->rows() != std::int64_t{args.kernel_size} * args.in) return Status::InvalidShape("kernel");
   if (args.batch == 0 || args.length == 0 || args.kernel->columns() == 0) return Status::Ok();
@@ -27,10 +28,6 @@ GemmPlan PlanOf(const PackedConvolutionArgs& args) {
   return PlanGemm(args.length, args.kernel->columns(), args.kernel->rows(), TileOfProducts());
 }
 
-std::int32_t RowsOnTheLeft(const PackedConvolutionArgs& args) {
-  return args.causal != 0 ? args.kernel_size - 1 : (args.kernel_size - 1) / 2;
-}
-
 void ConvolveBlock(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const PackedConvolutionArgs*>(context);
   const GemmPlan plan = PlanOf(args);
@@ -38,9 +35,9 @@ void ConvolveBlock(void* context, std::int64_t index, int /*thread*/) {
   const std::int32_t columns = args.kernel->columns();
   const GemmBlock block = BlockOfTask(plan, args.length, columns, index % plan.tasks());
   float* const y = args.y + first_row * columns;
-  FillBlock(block, args.bias, y + std::int64_t{block.row_begin} * columns, columns);
+  if (!args.accumulate) FillBlock(block, args.bias, y + std::int64_t{block.row_begin} * columns, columns);
   for (std::int32_t tap = 0; tap < args.kernel_size; ++tap) {
-    const std::int64_t shift = std::int64_t{tap} - RowsOnTheLeft(args);
+    const std::int64_t shift = std::int64_t{tap} - args.left;
     const auto begin = std::max<std::int64_t>(block.row_begin, -shift);
     const auto end = std::min<std::int64_t>(block.row_end, args.length - shift);
     if (begin >= end) continue;
@@ -68,7 +65,7 @@ Status ConvolutionForward::Prepare(const ConvolutionArgs& args, Job& job) {
   product_.length = args.length;
   product_.in = args.in;
   product_.kernel_size = args.kernel_size;
-  product_.causal = args.causal;
+  product_.left = ConvolutionLeft(args.kernel_size, args.causal != 0);
   product_.x = args.x;
   product_.kernel = &kernel_;
   product_.bias = args.bias;

@@ -1,73 +1,21 @@
-// Layers: convolution over the sequence, backward. A task of dX has some rows of all sequences, one of dKernel a row [out] of
-// it: nothing is added to by two.
+// Layers: convolution over the sequence, backward, as products: dX is the convolution of dY with the kernel turned round,
+// dKernel one product over all rows. For that, sequences are copied with their padding between them: a row and the
+// kernel_size - 1 that follow it are then one row of what the product wants, and nothing is unfolded.
 #include "headwise/convolution_backward.h"
 
 #include <algorithm>
+#include <limits>
 
-#include "nn/column_blocks.h"
+#include "kernels/kernel_table.h"
+#include "memory/aligned.h"
 #include "nn/row_blocks.h"
 #include "parallel/run_job.h"
 
 namespace headwise {
-namespace {
 
-std::int32_t RowsOnTheLeft(const ConvolutionBackwardArgs& args) {
-  return args.causal != 0 ? args.kernel_size - 1 : (args.kernel_size - 1) / 2;
-}
+ConvolutionBackward::~ConvolutionBackward() { FreeAligned(padded_x_); }
 
-void InputRows(void* context, std::int64_t index, int /*thread*/) {
-  const auto& args = *static_cast<const ConvolutionBackwardArgs*>(context);
-  const RowRange rows = RowsOfBlock(index, std::int64_t{args.batch} * args.length);
-  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    const std::int64_t j = row % args.length;
-    const std::int64_t sequence = row - j;
-    float* d_x = args.d_x + row * args.in;
-    std::fill_n(d_x, args.in, 0.0F);
-    for (std::int32_t tap = 0; tap < args.kernel_size; ++tap) {
-      const std::int64_t i = j - tap + RowsOnTheLeft(args);
-      if (i < 0 || i >= args.length) continue;
-      const float* d_y = args.d_y + (sequence + i) * args.out;
-      const float* kernel = args.kernel + std::int64_t{tap} * args.in * args.out;
-      for (std::int32_t c = 0; c < args.in; ++c, kernel += args.out) {
-        float sum = 0.0F;
-        for (std::int32_t o = 0; o < args.out; ++o) sum += d_y[o] * kernel[o];
-        d_x[c] += sum;
-      }
-    }
-  }
-}
-
-void KernelRow(void* context, std::int64_t index, int /*thread*/) {
-  const auto& args = *static_cast<const ConvolutionBackwardArgs*>(context);
-  const std::int64_t tap = index / args.in;
-  const std::int64_t c = index % args.in;
-  const std::int64_t shift = tap - RowsOnTheLeft(args);
-  float* d_kernel = args.d_kernel + index * args.out;
-  if (!args.accumulate) std::fill_n(d_kernel, args.out, 0.0F);
-  const std::int64_t begin = std::max<std::int64_t>(0, -shift);
-  const std::int64_t end = std::min<std::int64_t>(args.length, args.length - shift);
-  for (std::int64_t b = 0; b < args.batch; ++b) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float x = args.x[(b * args.length + i + shift) * args.in + c];
-      const float* d_y = args.d_y + (b * args.length + i) * args.out;
-      for (std::int32_t o = 0; o < args.out; ++o) d_kernel[o] += x * d_y[o];
-    }
-  }
-}
-
-void SumBias(void* context, std::int64_t index, int /*thread*/) {
-  const auto& args = *static_cast<const ConvolutionBackwardArgs*>(context);
-  const ColumnRange columns = ColumnsOfBlock(index, args.out);
-  double sums[kColumnBlock] = {};
-  for (std::int64_t row = 0; row < std::int64_t{args.batch} * args.length; ++row) {
-    for (std::int32_t c = columns.begin; c < columns.end; ++c) sums[c - columns.begin] += args.d_y[row * args.out + c];
-  }
-  StoreColumns(columns, sums, args.accumulate, args.d_bias);
-}
-
-}  // namespace
-
-Status AddConvolutionBackward(const ConvolutionBackwardArgs& args, Job& job) {
+Status ConvolutionBackward::Prepare(const ConvolutionBackwardArgs& args, Job& job) {
   if (args.batch < 0 || args.length < 0 || args.in < 0) return Status::InvalidShape("x");
   if (args.kernel_size < 1 || args.out < 0) return Status::InvalidShape("kernel");
   const std::int64_t rows = std::int64_t{args.batch} * args.length;
@@ -75,19 +23,105 @@ Status AddConvolutionBackward(const ConvolutionBackwardArgs& args, Job& job) {
   if (rows > 0 && args.out > 0 && args.d_y == nullptr) return Status::InvalidValue("d_y");
   if (some && args.d_x != nullptr && args.kernel == nullptr) return Status::InvalidValue("kernel");
   if (some && args.d_kernel != nullptr && args.x == nullptr) return Status::InvalidValue("x");
-  auto* const context = const_cast<ConvolutionBackwardArgs*>(&args);
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t widest = std::max(args.in, args.out);
+  if (widest > 0 && args.kernel_size > kMax / widest) return Status::InvalidShape("kernel");
+  if (args.batch > 0 && Stretch(args) > kMax / args.batch) return Status::InvalidShape("x");
+  args_ = args;
   if (args.d_x != nullptr) {
-    if (Status status = job.AddPhase(RowBlocks(rows), InputRows, context); !status.ok()) return status;
+    if (Status status = PrepareInput(job); !status.ok()) return status;
   }
   if (args.d_kernel != nullptr) {
-    const std::int64_t tasks = std::int64_t{args.kernel_size} * args.in;
-    if (Status status = job.AddPhase(tasks, KernelRow, context); !status.ok()) return status;
+    if (Status status = PrepareKernel(job); !status.ok()) return status;
   }
-  return job.AddPhase(args.d_bias == nullptr ? 0 : ColumnBlocks(args.out), SumBias, context);
+  bias_ = {rows, args.out, args.d_y, args.d_bias, args.accumulate};
+  return AddColumnSums(bias_, job);
 }
 
-Status ConvolutionBackward(const ConvolutionBackwardArgs& args, ThreadPool& pool) {
-  return RunJob(pool, [&](Job& job) { return AddConvolutionBackward(args, job); });
+Status ConvolutionBackward::PrepareInput(Job& job) {
+  if (Status status = turned_.Reserve(args_.kernel_size * args_.out, args_.in); !status.ok()) return status;
+  if (Status status = job.AddPhase(turned_.panel_count(), &TurnTask, this); !status.ok()) return status;
+  d_x_ = PackedConvolutionArgs{};
+  d_x_.batch = args_.batch;
+  d_x_.length = args_.length;
+  d_x_.in = args_.out;
+  d_x_.kernel_size = args_.kernel_size;
+  d_x_.left = args_.kernel_size - 1 - ConvolutionLeft(args_.kernel_size, args_.causal != 0);
+  d_x_.x = args_.d_y;
+  d_x_.kernel = &turned_;
+  d_x_.y = args_.d_x;
+  d_x_.accumulate = args_.accumulate_x;
+  return AddPackedConvolution(d_x_, job);
+}
+
+Status ConvolutionBackward::PrepareKernel(Job& job) {
+  const auto rows = static_cast<std::int32_t>(args_.batch * Stretch(args_));
+  const float* x = args_.x;
+  const float* d_y = args_.d_y;
+  if (args_.kernel_size > 1) {
+    const auto x_floats = CheckedMul(static_cast<std::uint64_t>(rows) + static_cast<std::uint64_t>(args_.kernel_size),
+                                     static_cast<std::uint64_t>(args_.in));
+    const auto d_y_floats = CheckedMul(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(args_.out));
+    const std::uint64_t bytes = CheckedMul(CheckedAdd(x_floats, d_y_floats), sizeof(float));
+    FreeAligned(padded_x_);
+    padded_x_ = static_cast<float*>(AllocateAligned(bytes));
+    if (padded_x_ == nullptr) return Status::OutOfMemory(bytes);
+    padded_d_y_ = padded_x_ + x_floats;
+    x = padded_x_;
+    d_y = padded_d_y_;
+    if (Status status = job.AddPhase(RowBlocks(std::int64_t{rows} + args_.kernel_size), &PadTask, this); !status.ok()) {
+      return status;
+    }
+  }
+  ProductArgs product;
+  product.m = args_.kernel_size * args_.in;
+  product.n = args_.out;
+  product.k = rows;
+  product.a = {x, 1, args_.in};
+  product.b = {d_y, args_.out, 1};
+  product.c = args_.d_kernel;
+  product.c_row_stride = args_.out;
+  product.accumulate = args_.accumulate;
+  return d_kernel_.Prepare(product, job);
+}
+
+// A panel of the kernel [kernel_size, in, out] as [kernel_size, out, in], the last tap first.
+void ConvolutionBackward::TurnTask(void* context, std::int64_t index, int /*thread*/) {
+  auto& self = *static_cast<ConvolutionBackward*>(context);
+  const ConvolutionBackwardArgs& args = self.args_;
+  for (std::int32_t tap = 0; tap < args.kernel_size; ++tap) {
+    const std::int64_t from = args.kernel_size - 1 - tap;
+    self.turned_.PackPanel(index, args.kernel + from * args.in * args.out, 1, args.out, tap * args.out, args.out);
+  }
+}
+
+// Rows of the padded copies: of x, shifted by the padding on the left, as many as there are and kernel_size more; of dY as
+// they are. All else is 0.
+void ConvolutionBackward::PadTask(void* context, std::int64_t index, int /*thread*/) {
+  const auto& self = *static_cast<const ConvolutionBackward*>(context);
+  const ConvolutionBackwardArgs& args = self.args_;
+  const std::int64_t stretch = Stretch(args);
+  const std::int32_t left = ConvolutionLeft(args.kernel_size, args.causal != 0);
+  const auto copy = [&](const float* from, std::int64_t row, std::int64_t shift, std::int32_t width, float* to) {
+    const std::int64_t b = row / stretch;
+    const std::int64_t i = row % stretch - shift;
+    if (b < args.batch && i >= 0 && i < args.length) {
+      std::copy_n(from + (b * args.length + i) * width, width, to + row * width);
+    } else {
+      std::fill_n(to + row * width, width, 0.0F);
+    }
+  };
+  const std::int64_t count = args.batch * stretch;
+  const RowRange rows = RowsOfBlock(index, count + args.kernel_size);
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    copy(args.x, row, left, args.in, self.padded_x_);
+    if (row < count) copy(args.d_y, row, 0, args.out, self.padded_d_y_);
+  }
+}
+
+Status RunConvolutionBackward(const ConvolutionBackwardArgs& args, ThreadPool& pool) {
+  ConvolutionBackward backward;
+  return RunJob(pool, [&](Job& job) { return backward.Prepare(args, job); });
 }
 
 }  // namespace headwise

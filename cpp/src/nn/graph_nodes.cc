@@ -62,13 +62,8 @@ Status LinearNode::Backward(Graph& /*graph*/, Job& job) {
   }
   float* d_bias = Graph::Into(bias_, &add);
   if (d_bias == nullptr) return Status::Ok();
-  LinearBackwardArgs args;
-  args.rows = y_->rows;
-  args.out = out;
-  args.d_y = y_->gradient;
-  args.d_bias = d_bias;
-  args.accumulate = add;
-  return d_bias_.Prepare(args, job);
+  d_bias_ = {y_->rows, out, y_->gradient, d_bias, add};
+  return AddColumnSums(d_bias_, job);
 }
 
 Status NormNode::Forward(Graph& graph, Job& job) {

@@ -5,7 +5,7 @@
 
 #include "headwise/attention_backward.h"
 #include "headwise/batch_norm.h"
-#include "headwise/linear_backward.h"
+#include "headwise/column_sums.h"
 #include "headwise/product.h"
 #include "nn/graph.h"
 
@@ -20,7 +20,7 @@ class LinearNode final : public GraphNode {
  private:
   Value *x_, *weight_, *bias_, *y_;
   Product forward_, d_x_, d_weight_;
-  LinearBackward d_bias_;
+  ColumnSumsArgs d_bias_;
 };
 
 class NormNode final : public GraphNode {

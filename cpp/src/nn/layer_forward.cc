@@ -154,7 +154,7 @@ Status MultiHeadAttentionForward::Call::AddProjection(const float* x, std::int32
   product.length = dense ? to.batch * to.rows : to.rows;
   product.in = in;
   product.kernel_size = config.kernel_size;
-  product.causal = config.causal_convolution;
+  product.left = ConvolutionLeft(product.kernel_size, config.causal_convolution != 0);
   product.x = x;
   product.kernel = &parameter(kernel)->matrix;
   product.bias = vector(bias);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/kernel_table.h"
 #include "nn/column_blocks.h"
 #include "nn/row_blocks.h"
 #include "parallel/run_job.h"
@@ -12,16 +13,26 @@
 namespace headwise {
 namespace {
 
+// The sum of term(c) over a row, in four sums, so that an addition need not wait for the one before.
+template <class Term>
+double SumOfRow(std::int32_t width, Term term) {
+  double sums[4] = {};
+  std::int32_t c = 0;
+  for (; c + 4 <= width; c += 4) {
+    for (std::int32_t i = 0; i < 4; ++i) sums[i] += term(c + i);
+  }
+  for (; c < width; ++c) sums[0] += term(c);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 void NormalizeRow(const NormArgs& args, std::int64_t row) {
   const float* x = args.x + row * args.width;
   float* y = args.y + row * args.width;
   double mean = 0.0;
   if (args.kind == NormKind::kLayer) {
-    for (std::int32_t c = 0; c < args.width; ++c) mean += x[c];
-    mean /= args.width;
+    mean = SumOfRow(args.width, [&](std::int32_t c) { return static_cast<double>(x[c]); }) / args.width;
   }
-  double squares = 0.0;
-  for (std::int32_t c = 0; c < args.width; ++c) squares += (x[c] - mean) * (x[c] - mean);
+  const double squares = SumOfRow(args.width, [&](std::int32_t c) { return (x[c] - mean) * (x[c] - mean); });
   const double inverse = 1.0 / std::sqrt(squares / args.width + args.epsilon);
   // A row of equal numbers is 0 also where epsilon is.
   const double factor = squares == 0.0 ? 0.0 : inverse;
@@ -48,18 +59,14 @@ void BackRow(const NormBackwardArgs& args, std::int64_t row) {
   float* d_x = args.d_x + row * args.width;
   const double mean = MeanOf(args, row);
   const double inverse = args.inverse[row];
-  double sum = 0.0;
-  double product = 0.0;
+  const auto gradient = [&](std::int32_t c) {
+    return d_y[c] * (args.gain != nullptr ? static_cast<double>(args.gain[c]) : 1.0);
+  };
+  const double sum = args.kind == NormKind::kLayer ? SumOfRow(args.width, gradient) / args.width : 0.0;
+  const double product =
+      SumOfRow(args.width, [&](std::int32_t c) { return gradient(c) * (x[c] - mean) * inverse; }) / args.width;
   for (std::int32_t c = 0; c < args.width; ++c) {
-    const double g = d_y[c] * (args.gain != nullptr ? static_cast<double>(args.gain[c]) : 1.0);
-    sum += g;
-    product += g * (x[c] - mean) * inverse;
-  }
-  sum = args.kind == NormKind::kLayer ? sum / args.width : 0.0;
-  product /= args.width;
-  for (std::int32_t c = 0; c < args.width; ++c) {
-    const double g = d_y[c] * (args.gain != nullptr ? static_cast<double>(args.gain[c]) : 1.0);
-    d_x[c] = static_cast<float>(inverse * (g - sum - (x[c] - mean) * inverse * product));
+    d_x[c] = static_cast<float>(inverse * (gradient(c) - sum - (x[c] - mean) * inverse * product));
   }
 }
 
@@ -74,15 +81,11 @@ void SumColumns(void* context, std::int64_t index, int /*thread*/) {
   const ColumnRange columns = ColumnsOfBlock(index, args.width);
   double gains[kColumnBlock] = {};
   double shifts[kColumnBlock] = {};
-  for (std::int64_t row = 0; row < args.rows; ++row) {
-    const double mean = MeanOf(args, row);
-    const double inverse = args.inverse[row];
-    for (std::int32_t c = columns.begin; c < columns.end; ++c) {
-      const double g = args.d_y[row * args.width + c];
-      gains[c - columns.begin] += g * (args.x[row * args.width + c] - mean) * inverse;
-      shifts[c - columns.begin] += g;
-    }
-  }
+  const kernels::KernelTable& table = kernels::Kernels();
+  const int count = columns.end - columns.begin;
+  const float* d_y = args.d_y + columns.begin;
+  table.sum_normalized(d_y, args.x + columns.begin, args.width, args.rows, count, args.mean, args.inverse, gains);
+  if (args.d_shift != nullptr) table.sum_columns(d_y, args.width, args.rows, count, shifts);
   StoreColumns(columns, gains, args.accumulate, args.d_gain);
   StoreColumns(columns, shifts, args.accumulate, args.d_shift);
 }

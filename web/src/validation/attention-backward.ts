@@ -1,5 +1,5 @@
 // Validation: engine.attentionBackward's arguments to an AttentionBackwardRequest.
-import { invalidValue, unsupported } from '../errors.js';
+import { invalidValue } from '../errors.js';
 import type { AttentionBackwardRequest } from '../request.js';
 import type { TensorLike } from '../tensor.js';
 import { readAttention, type AttentionOptions } from './attention.js';
@@ -27,17 +27,13 @@ export function readAttentionBackward(
   if (call.out !== undefined) {
     throw invalidValue('out: attentionBackward has several outputs and takes no array for them');
   }
-  if (call.request.packed !== undefined) {
-    throw unsupported(
-      'cuSeqlensQ, cuSeqlensK: attentionBackward takes no packed sequences; call it once for each',
-    );
-  }
   const output = readTensor('output', outputValue);
   const logSumExp = readTensor('logSumExp', logSumExpValue);
-  const { batch, heads, queries } = call.request;
+  const { batch, heads, queries, packed } = call.request;
   checkShape('dOutput', dOutput.shape, call.outputShape, 'as output');
   checkShape('output', output.shape, call.outputShape, "as attention's output");
-  checkShape('logSumExp', logSumExp.shape, [batch, heads, queries], '[B,H,L]');
+  const rows = packed === undefined ? [batch, heads, queries] : [1, heads, packed.queries];
+  checkShape('logSumExp', logSumExp.shape, rows, '[B,H,L]');
   const { weightHeads: _, ...request } = call.request;
   const shapes: CheckedBackward['shapes'] = {
     q: readTensor('q', qValue).shape,

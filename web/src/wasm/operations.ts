@@ -271,15 +271,7 @@ function planSettings(request: AttentionSettings, struct: Struct): Plan {
 function planAttention(request: AttentionRequest, struct: Struct): Plan {
   const plan = planScores(request, struct);
   plan.inputs.push({ field: 'v', array: request.v });
-  const { packed } = request;
-  if (packed !== undefined) {
-    plan.inputs.push(
-      { field: 'q_starts', array: packed.qStarts },
-      { field: 'k_starts', array: packed.kStarts },
-    );
-    setStrides(struct, logSumExpFields, [0, packed.queries, 1]);
-  }
-  const rows = packed?.queries ?? request.batch * request.queries;
+  const rows = request.packed?.queries ?? request.batch * request.queries;
   const length = rows * request.heads * request.valueDim;
   plan.outputs.push({ field: 'out', result: 'output', length });
   return plan;
@@ -320,6 +312,14 @@ function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct): Plan
   setStrides(struct, vFields, request.vStrides);
   setStrides(struct, outFields, request.outStrides);
   plan.inputs.push({ field: 'q', array: request.q }, { field: 'k', array: request.k });
+  const { packed } = request;
+  if (packed !== undefined) {
+    plan.inputs.push(
+      { field: 'q_starts', array: packed.qStarts },
+      { field: 'k_starts', array: packed.kStarts },
+    );
+    setStrides(struct, logSumExpFields, [0, packed.queries, 1]);
+  }
   return plan;
 }
 
