@@ -94,6 +94,18 @@ TEST(ThreadPool, ScratchThatCannotBeHadIsAStatus) {
   EXPECT_TRUE(pool.ReserveScratch(1024).ok());
 }
 
+// Few operations are not worth waking a thread, whatever the number of tasks.
+TEST(Job, LittleWorkStaysOnTheCallingThread) {
+  ThreadPool pool(4);
+  Counts counts(100);
+  for (int again = 0; again < 50; ++again) {
+    Job job;
+    ASSERT_TRUE(job.AddPhase(100, &Counts::Task, &counts, 1000.0).ok());
+    ASSERT_TRUE(job.Run(pool));
+  }
+  EXPECT_EQ(counts.threads[0].load(), 50 * 100);
+}
+
 TEST(Job, RunsPhasesInOrderHoweverManyThereAre) {
   ThreadPool pool(2);
   std::vector<int> order;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -16,17 +17,20 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Phases run in the order in which they are added; `context` outlives the job. A phase of no tasks is none.
-  Status AddPhase(std::int64_t tasks, TaskFunction task, void* context);
+  // Phases run in the order in which they are added; `context` outlives the job. A phase of no tasks is none. Where all its
+  // tasks together are few `operations`, waking threads would take longer than the caller takes alone.
+  Status AddPhase(std::int64_t tasks, TaskFunction task, void* context, double operations = kManyOperations);
 
   // Runs until done (true) or until about `budget_ms` milliseconds have passed (false; call again to go on).
   bool Run(ThreadPool& pool, double budget_ms = kNoBudget);
 
  private:
+  static constexpr double kManyOperations = std::numeric_limits<double>::infinity();
   struct Phase {
     std::int64_t tasks;
     TaskFunction task;
     void* context;
+    bool alone;
   };
   static constexpr int kInlinePhases = 8;  // as many as most calls have, so that they allocate nothing
   Phase inline_phases_[kInlinePhases];

@@ -30,9 +30,9 @@ class ThreadPool {
   // Runs the tasks first ... count - 1, each exactly once, and returns when every task it began has ended. Tasks are
   // begun in order of their index; none is begun once `budget_ms` milliseconds have passed, but one always is. Returns
   // the index of the first task not run, `count` when all are done. Not to be called from inside a task, nor by two
-  // threads at once.
+  // threads at once. `alone`: on the calling thread, waking no other.
   std::int64_t Run(std::int64_t first, std::int64_t count, TaskFunction task, void* context,
-                   double budget_ms = kNoBudget);
+                   double budget_ms = kNoBudget, bool alone = false);
 
   // Working memory of one thread, kept from call to call. Reserve outside tasks (it may allocate, and moves nothing
   // that a running task uses); Scratch inside them, with the job's id. 64-byte aligned. It holds what this job left

@@ -20,7 +20,23 @@ FloatRows Rows(const AttentionCall& call, const float* data, std::int64_t offset
   return {data + offset, stride};
 }
 
+kernels::ReadAhead Ahead(const AttentionCall& call, const float* data, std::int64_t offset, std::int32_t stride,
+                         std::int32_t count, std::int32_t size) {
+  const auto cell = static_cast<std::ptrdiff_t>(CellBytes(call.args.cell_type));
+  return {reinterpret_cast<const unsigned char*>(data) + offset * cell, stride * cell, size * cell, count};
+}
+
 }  // namespace
+
+kernels::ReadAhead KeysAhead(const AttentionCall& call, std::int32_t b, std::int32_t g, std::int32_t key,
+                             std::int32_t count) {
+  return Ahead(call, call.args.k, call.KeyOffset(b, g, key), call.args.k_strides.row, count, call.args.head_dim);
+}
+
+kernels::ReadAhead ValuesAhead(const AttentionCall& call, std::int32_t b, std::int32_t g, std::int32_t key,
+                               std::int32_t count) {
+  return Ahead(call, call.args.v, call.ValueOffset(b, g, key), call.args.v_strides.row, count, call.args.value_dim);
+}
 
 FloatRows KeyRows(const AttentionCall& call, std::int32_t b, std::int32_t g, std::int32_t key, std::int32_t count,
                   float* wide) {

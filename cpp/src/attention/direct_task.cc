@@ -12,9 +12,10 @@
 namespace headwise {
 namespace {
 
-// Keys that are taken at a time where several rows share them, or where they are widened first: 16 KiB at a size of 128 stay
-// in the first-level cache until they have been used.
-constexpr std::int32_t kKeysAtATime = 32;
+// Keys or values that are taken at a time: as many bytes, as floats, stay in the first-level cache until they have been
+// used.
+constexpr std::int32_t kBytesAtATime = 16 << 10;
+constexpr std::int32_t kLeastAtATime = 8;
 
 // A partial state of one row in call.partials: maximum, sum, accumulators.
 std::int64_t PartialSize(const AttentionPlan& plan) { return std::int64_t{plan.padded_dim} + 2; }
@@ -46,9 +47,9 @@ class DirectRun {
                   0.0F);
     }
     const std::int32_t begin = split_ * plan_.split_keys;
-    const std::int32_t end = std::min(begin + plan_.split_keys, call_.Keys(batch_));
-    for (std::int32_t key = begin; key < end; key += plan_.block_keys) {
-      RunBlock(key, std::min(plan_.block_keys, end - key));
+    end_ = std::min(begin + plan_.split_keys, call_.Keys(batch_));
+    for (std::int32_t key = begin; key < end_; key += plan_.block_keys) {
+      RunBlock(key, std::min(plan_.block_keys, end_ - key));
     }
     for (std::int32_t r = 0; r < plan_.block_rows; ++r) EndRow(r);
   }
@@ -93,10 +94,12 @@ class DirectRun {
   }
 
   void Products(std::int32_t key, std::int32_t keys) {
-    const std::int32_t step = Step(keys);
+    const std::int32_t step = Step(call_.args.head_dim);
     for (std::int32_t at = 0; at < keys; at += step) {
       const std::int32_t count = std::min(step, keys - at);
-      PartOfProducts(KeyRows(call_, batch_, kv_head_, key + at, count, scratch_.wide), at, count);
+      const std::int32_t next = at + count;
+      PartOfProducts(KeyRows(call_, batch_, kv_head_, key + at, count, scratch_.wide), at, count,
+                     next < keys ? KeysAhead(key + next, key + keys) : ValuesAhead(key, key + keys));
     }
     // The padding holds what an earlier block left; scores there must at least be numbers that hide() replaces.
     const std::int32_t width = TileOfHead(0, key, keys).width;
@@ -107,16 +110,24 @@ class DirectRun {
     }
   }
 
-  // Floats that one row reads are taken all at once.
-  std::int32_t Step(std::int32_t keys) const {
-    return plan_.wide_dim == 0 && plan_.block_rows == 1 ? keys : kKeysAtATime;
+  static std::int32_t Step(std::int32_t size) {
+    const std::int32_t row = std::max<std::int32_t>(size, 1) * static_cast<std::int32_t>(sizeof(float));
+    return std::max(kBytesAtATime / row / kLeastAtATime * kLeastAtATime, kLeastAtATime);
   }
 
-  void PartOfProducts(FloatRows k, std::int32_t at, std::int32_t count) {
+  // What a chunk's turn reads ahead: the chunk after it. Blocks go keys, values, keys of the next block.
+  kernels::ReadAhead KeysAhead(std::int32_t key, std::int32_t end) const {
+    return headwise::KeysAhead(call_, batch_, kv_head_, key, std::min(Step(call_.args.head_dim), end - key));
+  }
+  kernels::ReadAhead ValuesAhead(std::int32_t key, std::int32_t end) const {
+    return headwise::ValuesAhead(call_, batch_, kv_head_, key, std::min(Step(call_.args.value_dim), end - key));
+  }
+
+  void PartOfProducts(FloatRows k, std::int32_t at, std::int32_t count, kernels::ReadAhead ahead) {
     const AttentionArgs& args = call_.args;
     if (call_.additive == nullptr) {
       call_.kernels->direct_scores(plan_.block_rows, scratch_.queries, args.head_dim, k.data, k.stride, count,
-                                   args.head_dim, scratch_.scores + at, plan_.block_keys);
+                                   args.head_dim, scratch_.scores + at, plan_.block_keys, ahead);
       return;
     }
     for (std::int32_t h = 0; h < call_.group(); ++h) {
@@ -147,12 +158,14 @@ class DirectRun {
                       key);
       }
     }
-    const std::int32_t step = Step(keys);
+    const std::int32_t step = Step(args.value_dim);
     for (std::int32_t at = 0; at < keys; at += step) {
       const std::int32_t count = std::min(step, keys - at);
       const FloatRows v = ValueRows(call_, batch_, kv_head_, key + at, count, scratch_.wide);
-      kernels.direct_values(plan_.block_rows, scratch_.scores + at, ld, select ? scratch_.visible + at : nullptr,
-                            v.data, v.stride, count, args.value_dim, rows.rescale, rows.acc, plan_.padded_dim);
+      kernels.direct_values(
+          plan_.block_rows, scratch_.scores + at, ld, select ? scratch_.visible + at : nullptr, v.data, v.stride, count,
+          args.value_dim, rows.rescale, rows.acc, plan_.padded_dim,
+          at + count < keys ? ValuesAhead(key + at + count, key + keys) : KeysAhead(key + keys, end_));
       std::fill_n(rows.rescale, plan_.block_rows, 1.0F);  // once a block
     }
   }
@@ -178,6 +191,7 @@ class DirectRun {
   const std::int32_t kv_head_;
   const std::int32_t split_;
   const std::int64_t head_row_;
+  std::int32_t end_ = 0;  // of the split's keys
   const Visibility visibility_;
 };
 

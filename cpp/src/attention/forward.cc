@@ -94,11 +94,13 @@ Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Jo
   }
 
   AttentionCall* context = &call;
-  if (Status status = job.AddPhase(plan.tasks, plan.direct ? &DirectTask : &TiledTask, context); !status.ok()) {
-    return status;
-  }
-  if (plan.splits > 1) return job.AddPhase(std::int64_t{args.batch} * args.kv_heads, &MergeTask, context);
-  return Status::Ok();
+  const double rows = double(args.batch) * args.heads * args.queries;
+  const TaskFunction task = plan.direct ? &DirectTask : &TiledTask;
+  const double operations = 2.0 * rows * args.keys * (double(args.head_dim) + args.value_dim);
+  if (Status status = job.AddPhase(plan.tasks, task, context, operations); !status.ok()) return status;
+  if (plan.splits == 1) return Status::Ok();
+  const double merge = 2.0 * rows * plan.splits * args.value_dim;
+  return job.AddPhase(std::int64_t{args.batch} * args.kv_heads, &MergeTask, context, merge);
 }
 
 Status Attention(const AttentionArgs& args, ThreadPool& pool) {

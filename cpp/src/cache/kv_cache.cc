@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cache/cells_of.h"
+#include "attention/cells.h"
 #include "memory/aligned.h"
 #include "memory/carver.h"
 

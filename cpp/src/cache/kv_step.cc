@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "cache/cells_of.h"
+#include "attention/cells.h"
 #include "headwise/kv_cache.h"
 #include "kernels/kernel_table.h"
 #include "memory/aligned.h"
@@ -201,7 +201,8 @@ Status KeyValueStep::AddPiece(std::int32_t first, std::int32_t rows, ThreadPool&
     static_cast<const Piece*>(context)->Append(index);
   };
   const std::int64_t tasks = std::int64_t{c.batch} * c.kv_heads * Blocks(rows);
-  if (const Status status = job.AddPhase(tasks, append, piece); !status.ok()) return status;
+  const double cells = double(c.batch) * c.kv_heads * rows * (double(c.head_dim) + c.value_dim);
+  if (const Status status = job.AddPhase(tasks, append, piece, cells); !status.ok()) return status;
 
   if (call_.q != nullptr) {
     AttentionArgs args = call_;

@@ -30,7 +30,16 @@ struct Cells {
                                     simd::Splat(c.infinity)};
     for (int row = 0; row < count; ++row, source += stride, target += size) {
       int d = 0;
-      for (; d + simd::kLanes <= size; d += simd::kLanes) simd::Store(target + d, simd::LoadHalf(source + d, with));
+      // To look first is cheaper than to mend each number.
+      if (simd::HalvesAreFinite(source, size)) {
+        for (; d + simd::kLanes <= size; d += simd::kLanes) {
+          simd::Store(target + d, simd::LoadHalf<true>(source + d, with));
+        }
+      } else {
+        for (; d + simd::kLanes <= size; d += simd::kLanes) {
+          simd::Store(target + d, simd::LoadHalf<false>(source + d, with));
+        }
+      }
       for (; d < size; ++d) target[d] = simd::HalfToFloat(source[d]);
     }
   }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/read_ahead.h"
 #include "kernels/tanh.h"
 #include "simd/simd.h"
 
@@ -21,9 +22,10 @@ struct DirectTile {
   static constexpr int kValueVectors = 8;  // accumulators of one pass over the values
 
   static void Scores(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
-                     int head_dim, float* s, std::ptrdiff_t lds) {
+                     int head_dim, float* s, std::ptrdiff_t lds, ReadAhead ahead) {
     int j = 0;
     for (; j + kKeys <= count; j += kKeys) {
+      ahead.Take(kKeys);
       int r = 0;
       for (; r + 4 <= rows; r += 4) {
         for (int i = 0; i < kKeys; i += 2) {
@@ -74,13 +76,15 @@ struct DirectTile {
   // whose byte is 0 is left out altogether; else every p is used.
   static void Values(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
                      std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
-                     std::ptrdiff_t ld_acc) {
+                     std::ptrdiff_t ld_acc, ReadAhead ahead) {
     int first = 0;
+    const int share = ReadAheadShare(ahead.rows, visible == nullptr && rows >= 4 ? 2 : kValueVectors, value_dim);
     if (visible == nullptr) {
       const int whole = value_dim / simd::kLanes * simd::kLanes;
       for (; first + 4 <= rows; first += 4) {
         int c = 0;
         for (; c + 2 * simd::kLanes <= whole; c += 2 * simd::kLanes) {
+          ahead.Take(share);
           RowColumns<4, 2>(p + first * ldp, ldp, v + c, stride, count, rescale + first, acc + first * ld_acc + c,
                            ld_acc);
         }
@@ -99,6 +103,7 @@ struct DirectTile {
       float* to = acc + r * ld_acc;
       int c = 0;
       for (; c + kValueVectors * simd::kLanes <= value_dim; c += kValueVectors * simd::kLanes) {
+        ahead.Take(share);
         Columns<kValueVectors>(weights, seen, v + c, stride, count, rescale[r], to + c);
       }
       for (; c + simd::kLanes <= value_dim; c += simd::kLanes) {
@@ -109,6 +114,12 @@ struct DirectTile {
   }
 
  private:
+  // Rows to read ahead with each pass over the values that covers so many vectors of columns.
+  static int ReadAheadShare(int rows, int vectors, int value_dim) {
+    const int passes = value_dim / (vectors * simd::kLanes);
+    return passes > 1 ? (rows + passes - 1) / passes : rows;
+  }
+
   // kRows x kCount scores. Two vectors a turn, so that half of the loads have their place written into them.
   template <int kRows, int kCount>
   static inline void RowDots(const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int head_dim,

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/read_ahead.h"
+
 namespace headwise::kernels {
 
 using GemmFunction = void (*)(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
@@ -51,12 +53,12 @@ struct KernelTable {
   void (*visible)(const float* s, int width, std::uint8_t* visible);
   // DirectTile.
   void (*direct_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count,
-                        int head_dim, float* s, std::ptrdiff_t lds);
+                        int head_dim, float* s, std::ptrdiff_t lds, ReadAhead ahead);
   void (*direct_additive)(int rows, const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride,
                           int count, int head_dim, const float* weights, float* s, std::ptrdiff_t lds);
   void (*direct_values)(int rows, const float* p, std::ptrdiff_t ldp, const std::uint8_t* visible, const float* v,
                         std::ptrdiff_t stride, int count, int value_dim, const float* rescale, float* acc,
-                        std::ptrdiff_t ld_acc);
+                        std::ptrdiff_t ld_acc, ReadAhead ahead);
   // Cells.
   void (*widen_half)(const std::uint16_t* source, std::ptrdiff_t stride, int count, int size, float* target);
   void (*widen_int8)(const std::int8_t* source, std::ptrdiff_t stride, int count, int size, const float* scales,

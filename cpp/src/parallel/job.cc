@@ -7,12 +7,18 @@
 #include "parallel/deadline.h"
 
 namespace headwise {
+namespace {
+
+// About 20 microseconds of one thread; another takes 5 to 50 to wake.
+constexpr double kOperationsWorthWaking = 4e5;
+
+}  // namespace
 
 Job::~Job() {
   if (phases_ != inline_phases_) FreeAligned(phases_);
 }
 
-Status Job::AddPhase(std::int64_t tasks, TaskFunction task, void* context) {
+Status Job::AddPhase(std::int64_t tasks, TaskFunction task, void* context, double operations) {
   if (tasks <= 0) return Status::Ok();
   if (phase_count_ == capacity_) {
     const std::uint64_t bytes = sizeof(Phase) * 2U * static_cast<std::uint64_t>(capacity_);
@@ -23,7 +29,7 @@ Status Job::AddPhase(std::int64_t tasks, TaskFunction task, void* context) {
     phases_ = grown;
     capacity_ *= 2;
   }
-  phases_[phase_count_++] = {tasks, task, context};
+  phases_[phase_count_++] = {tasks, task, context, operations < kOperationsWorthWaking};
   return Status::Ok();
 }
 
@@ -31,7 +37,7 @@ bool Job::Run(ThreadPool& pool, double budget_ms) {
   const Deadline deadline(budget_ms);
   while (phase_ < phase_count_) {
     const Phase& phase = phases_[phase_];
-    next_task_ = pool.Run(next_task_, phase.tasks, phase.task, phase.context, deadline.RemainingMs());
+    next_task_ = pool.Run(next_task_, phase.tasks, phase.task, phase.context, deadline.RemainingMs(), phase.alone);
     if (next_task_ < phase.tasks) return false;
     ++phase_;
     next_task_ = 0;

@@ -99,10 +99,10 @@ ThreadPool::~ThreadPool() {
 int ThreadPool::threads() const { return state_->threads; }
 
 std::int64_t ThreadPool::Run(std::int64_t first, std::int64_t count, TaskFunction task, void* context,
-                             double budget_ms) {
+                             double budget_ms, bool alone) {
   if (first >= count) return count;
   State& s = *state_;
-  const bool shared = s.threads > 1 && count - first > 1;
+  const bool shared = !alone && s.threads > 1 && count - first > 1;
   if (shared) pthread_mutex_lock(&s.mutex);
   s.next.store(first, std::memory_order_relaxed);
   s.count = count;

@@ -76,11 +76,30 @@ struct HalfVectors {
   Vector infinity;  // their exponent
 };
 
-// kLanes binary16 numbers, exactly. WebAssembly has no instruction for it.
-inline Vector LoadHalf(const std::uint16_t* p, [[maybe_unused]] const HalfVectors& with) {
+// Whether no infinity or NaN is among `count` binary16 numbers.
+inline bool HalvesAreFinite(const std::uint16_t* p, int count) {
+  constexpr std::uint16_t kExponent = 0x7c00;
+  int i = 0;
+#if defined(__wasm_simd128__)
+  const v128_t magnitude = wasm_i16x8_splat(0x7fff);
+  v128_t top = wasm_i16x8_splat(0);
+  for (; i + 8 <= count; i += 8) top = wasm_i16x8_max(top, wasm_v128_and(wasm_v128_load(p + i), magnitude));
+  if (wasm_v128_any_true(wasm_i16x8_ge(top, wasm_i16x8_splat(kExponent)))) return false;
+#endif
+  for (; i < count; ++i) {
+    if ((p[i] & kExponent) == kExponent) return false;
+  }
+  return true;
+}
+
+// kLanes binary16 numbers, exactly; where `kFinite`, an infinity or NaN comes out as a large number. WebAssembly has no
+// instruction for it.
+template <bool kFinite>
+Vector LoadHalf(const std::uint16_t* p, [[maybe_unused]] const HalfVectors& with) {
 #if defined(__wasm_simd128__)
   const v128_t bits = wasm_v128_and(wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13), with.mask);
   const v128_t value = wasm_f32x4_mul(bits, with.scale);
+  if constexpr (kFinite) return Vector(value);
   const v128_t special = wasm_f32x4_ge(wasm_f32x4_abs(value), with.limit);
   return Vector(wasm_v128_or(value, wasm_v128_and(special, with.infinity)));
 #else

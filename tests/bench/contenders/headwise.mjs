@@ -4,7 +4,8 @@ import { createEngine } from '../../../dist/index.js';
 import { cacheCall } from './headwise-cache.mjs';
 
 export async function create(options) {
-  const { threads, variant = 'auto', dtype = 'f32', inPage, offMainThread = inPage } = options;
+  const { threads, variant = 'auto', dtype = 'f32', cached = false } = options;
+  const { inPage, offMainThread = inPage } = options;
   const engine = await createEngine({ backend: 'wasm', threads, variant, offMainThread });
   const { info } = engine;
   if (info.threads !== threads)
@@ -45,6 +46,8 @@ export async function create(options) {
   };
 
   const prepares = { layer: prepareLayer, step: prepareCache, prefill: prepareCache };
+  // Decoding as a user decodes: the last token is appended to all others.
+  if (cached) prepares.decode = (shape, inputs) => prepareCache({ ...shape, kind: 'step' }, inputs);
   return {
     about: `${info.version}, ${info.variant}`,
     prepare: (shape, inputs) => (prepares[shape.kind] ?? prepareAttention)(shape, inputs),

@@ -70,6 +70,15 @@ export const contenders = [
     cells: 1 / 4 + 1 / 128,
   },
   {
+    id: 'headwise-cache',
+    label: 'headwise, keys and values in its cache',
+    module: 'headwise.mjs',
+    options: { cached: true },
+    threaded: true,
+    browser: true,
+    kinds: ['decode'],
+  },
+  {
     id: 'headwise-sync',
     label: "headwise, on the page's thread",
     module: 'headwise.mjs',
