@@ -230,7 +230,8 @@ Value* TransformerBuild::Stack(const char* name, std::int32_t layers, Value* x, 
     });
     if (cross) {
       x = Residual(x, Path(layer.text, kNorms[norm++]).text, [&](Value* y) {
-        return Attention(y, Path(layer.text, ".multihead_attn").text, {n, length, memory, true, TransformerAttention::kMemory});
+        return Attention(y, Path(layer.text, ".multihead_attn").text,
+                         {n, length, memory, true, TransformerAttention::kMemory});
       });
     }
     x = Residual(x, Path(layer.text, kNorms[norm]).text, [&](Value* y) { return FeedForward(y, layer.text); });

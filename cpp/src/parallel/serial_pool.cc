@@ -15,8 +15,8 @@ ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::threads() const { return 1; }
 
-std::int64_t ThreadPool::Run(std::int64_t first, std::int64_t count, TaskFunction task, void* context,
-                             double budget_ms, bool /*alone*/) {
+std::int64_t ThreadPool::Run(std::int64_t first, std::int64_t count, TaskFunction task, void* context, double budget_ms,
+                             bool /*alone*/) {
   const Deadline deadline(budget_ms);
   std::int64_t index = first;
   while (index < count) {

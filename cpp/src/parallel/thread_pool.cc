@@ -98,8 +98,8 @@ ThreadPool::~ThreadPool() {
 
 int ThreadPool::threads() const { return state_->threads; }
 
-std::int64_t ThreadPool::Run(std::int64_t first, std::int64_t count, TaskFunction task, void* context,
-                             double budget_ms, bool alone) {
+std::int64_t ThreadPool::Run(std::int64_t first, std::int64_t count, TaskFunction task, void* context, double budget_ms,
+                             bool alone) {
   if (first >= count) return count;
   State& s = *state_;
   const bool shared = !alone && s.threads > 1 && count - first > 1;
