@@ -4,6 +4,10 @@
 import { create } from './node_modules/webgpu/index.js';
 import { baselineKinds, kinds } from '../../dist/webgpu/pipelines.js';
 
+// One for all tests, and held: Dawn crashes when an instance is collected before what was made from it.
+const withoutDriver = create(['backend=null']);
+const held = [withoutDriver];
+
 async function compile(device, { text, bindings }) {
   const code = text();
   device.pushErrorScope('validation');
@@ -34,13 +38,14 @@ test.each(Object.keys(baselineKinds))('%s, on this device', async (name) => {
 
 test.each(Object.keys(kinds))('%s, without a driver', async (name) => {
   const { needs, text } = kinds[name];
-  const adapter = await create(['backend=null']).requestAdapter();
+  const adapter = await withoutDriver.requestAdapter();
   // With what it says it needs, and no more.
   const enabled = [...text().matchAll(/^enable (\w+);/gm)].map(([, feature]) => feature);
   expect(enabled).toEqual(needs === undefined ? [] : [needs.feature]);
   if (needs !== undefined && !adapter.features.has(needs.feature))
     throw new Error(`Dawn's null backend lacks '${needs.feature}': ${name} was not compiled`);
   const device = await adapter.requestDevice({ requiredFeatures: enabled });
+  held.push(adapter, device);
   await compile(device, kinds[name]);
   device.destroy();
 });
