@@ -2,7 +2,7 @@
 // console alone where there is no GPU.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { errorsIn, launchChromium, openPage } from './support/chromium.js';
+import { errorsIn, launchChromium, openPage, swiftShader } from './support/chromium.js';
 import { gotoEnginePage, serveEnginePage } from './support/engine-page.js';
 import { acrossBackends } from './support/tolerances.js';
 
@@ -22,13 +22,6 @@ async function withPage(args, work) {
     await browser.close();
   }
 }
-
-// See tests/webgpu/support/setup.js for the last.
-const swiftShader = [
-  '--enable-unsafe-webgpu',
-  '--use-webgpu-adapter=swiftshader',
-  '--enable-dawn-features=disable_workgroup_init',
-];
 
 test('backend webgpu computes what the core computes, options and all', async () => {
   await withPage(swiftShader, async (page, said) => {

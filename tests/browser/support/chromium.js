@@ -23,6 +23,13 @@ export function chromiumPath() {
   );
 }
 
+/** Switches for WebGPU on Chromium's GPU in software. See tests/webgpu/support/setup.js for the last. */
+export const swiftShader = [
+  '--enable-unsafe-webgpu',
+  '--use-webgpu-adapter=swiftshader',
+  '--enable-dawn-features=disable_workgroup_init',
+];
+
 /** A headless Chromium with a profile of its own; `args` are further switches. Close it with `close()`. */
 export function launchChromium({ args = [] } = {}) {
   return chromium.launch({

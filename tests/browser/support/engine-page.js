@@ -7,7 +7,14 @@ const folder = (path) => fileURLToPath(new URL(`../../../${path}`, import.meta.u
 
 /** Serves the page, with the isolation headers or without. As `serve`. */
 export const serveEnginePage = (isolated) =>
-  serve({ '/': folder('tests/browser/pages/'), '/dist/': folder('dist/') }, { isolated });
+  serve(
+    {
+      '/': folder('tests/browser/pages/'),
+      '/dist/': folder('dist/'),
+      '/conformance/': folder('tests/js/conformance/'),
+    },
+    { isolated },
+  );
 
 /** Goes to the page and waits for its `headwise`. */
 export async function gotoEnginePage(page, server) {
