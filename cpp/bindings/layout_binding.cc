@@ -71,6 +71,24 @@ class Table {
   HEADWISE_FIELD(table, Struct, field.head);   \
   HEADWISE_FIELD(table, Struct, field.row)
 
+#define HEADWISE_BROADCAST_STRIDES(table, Struct, field) \
+  HEADWISE_STRIDES(table, Struct, field);                \
+  HEADWISE_FIELD(table, Struct, field.column)
+
+#define HEADWISE_ROTARY_SCALING(table, Struct, field)   \
+  HEADWISE_FIELD(table, Struct, field.rule);            \
+  HEADWISE_FIELD(table, Struct, field.factor);          \
+  HEADWISE_FIELD(table, Struct, field.original_length); \
+  HEADWISE_FIELD(table, Struct, field.low);             \
+  HEADWISE_FIELD(table, Struct, field.high);            \
+  HEADWISE_FIELD(table, Struct, field.magnitude)
+
+#define HEADWISE_SCOPE(table, Struct, field)                     \
+  HEADWISE_FIELD(table, Struct, field.mask);                     \
+  HEADWISE_BROADCAST_STRIDES(table, Struct, field.mask_strides); \
+  HEADWISE_FIELD(table, Struct, field.bias);                     \
+  HEADWISE_BROADCAST_STRIDES(table, Struct, field.bias_strides)
+
 val AttentionTable() {
   Table table(sizeof(AttentionArgs));
   HEADWISE_FIELD(table, AttentionArgs, batch);
@@ -91,11 +109,9 @@ val AttentionTable() {
   HEADWISE_FIELD(table, AttentionArgs, scale);
   HEADWISE_FIELD(table, AttentionArgs, softcap);
   HEADWISE_FIELD(table, AttentionArgs, bias);
-  HEADWISE_STRIDES(table, AttentionArgs, bias_strides);
-  HEADWISE_FIELD(table, AttentionArgs, bias_strides.column);
+  HEADWISE_BROADCAST_STRIDES(table, AttentionArgs, bias_strides);
   HEADWISE_FIELD(table, AttentionArgs, mask);
-  HEADWISE_STRIDES(table, AttentionArgs, mask_strides);
-  HEADWISE_FIELD(table, AttentionArgs, mask_strides.column);
+  HEADWISE_BROADCAST_STRIDES(table, AttentionArgs, mask_strides);
   HEADWISE_FIELD(table, AttentionArgs, key_padding_mask);
   HEADWISE_FIELD(table, AttentionArgs, kv_lengths);
   HEADWISE_FIELD(table, AttentionArgs, q_lengths);
@@ -155,12 +171,7 @@ val LayerConfigTable() {
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_dim);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_base);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_interleaved);
-  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.rule);
-  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.factor);
-  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.original_length);
-  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.low);
-  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.high);
-  HEADWISE_FIELD(table, MultiHeadAttentionConfig, rope_scaling.magnitude);
+  HEADWISE_ROTARY_SCALING(table, MultiHeadAttentionConfig, rope_scaling);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_low);
   HEADWISE_FIELD(table, MultiHeadAttentionConfig, seed_high);
   return table.Finish();
@@ -197,12 +208,7 @@ val CacheConfigTable() {
   HEADWISE_FIELD(table, KeyValueCacheConfig, rope_dim);
   HEADWISE_FIELD(table, KeyValueCacheConfig, rope_base);
   HEADWISE_FIELD(table, KeyValueCacheConfig, rope_interleaved);
-  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.rule);
-  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.factor);
-  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.original_length);
-  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.low);
-  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.high);
-  HEADWISE_FIELD(table, KeyValueCacheConfig, rope_scaling.magnitude);
+  HEADWISE_ROTARY_SCALING(table, KeyValueCacheConfig, rope_scaling);
   return table.Finish();
 }
 
@@ -222,12 +228,7 @@ val RotaryTable() {
   HEADWISE_FIELD(table, RotaryArgs, dim);
   HEADWISE_FIELD(table, RotaryArgs, interleaved);
   HEADWISE_FIELD(table, RotaryArgs, base);
-  HEADWISE_FIELD(table, RotaryArgs, scaling.rule);
-  HEADWISE_FIELD(table, RotaryArgs, scaling.factor);
-  HEADWISE_FIELD(table, RotaryArgs, scaling.original_length);
-  HEADWISE_FIELD(table, RotaryArgs, scaling.low);
-  HEADWISE_FIELD(table, RotaryArgs, scaling.high);
-  HEADWISE_FIELD(table, RotaryArgs, scaling.magnitude);
+  HEADWISE_ROTARY_SCALING(table, RotaryArgs, scaling);
   HEADWISE_FIELD(table, RotaryArgs, x);
   HEADWISE_FIELD(table, RotaryArgs, y);
   HEADWISE_STRIDES(table, RotaryArgs, x_strides);
@@ -309,12 +310,7 @@ val TransformerConfigTable() {
   HEADWISE_FIELD(table, TransformerConfig, rope_dim);
   HEADWISE_FIELD(table, TransformerConfig, rope_base);
   HEADWISE_FIELD(table, TransformerConfig, rope_interleaved);
-  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.rule);
-  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.factor);
-  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.original_length);
-  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.low);
-  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.high);
-  HEADWISE_FIELD(table, TransformerConfig, rope_scaling.magnitude);
+  HEADWISE_ROTARY_SCALING(table, TransformerConfig, rope_scaling);
   HEADWISE_FIELD(table, TransformerConfig, tied);
   HEADWISE_FIELD(table, TransformerConfig, scale_embedding);
   HEADWISE_FIELD(table, TransformerConfig, epsilon);
@@ -338,24 +334,9 @@ val TransformerBatchTable() {
   HEADWISE_FIELD(table, TransformerBatch, target_mask);
   HEADWISE_FIELD(table, TransformerBatch, memory_mask);
   HEADWISE_FIELD(table, TransformerBatch, target_open);
-  HEADWISE_FIELD(table, TransformerBatch, source_scope.mask);
-  HEADWISE_STRIDES(table, TransformerBatch, source_scope.mask_strides);
-  HEADWISE_FIELD(table, TransformerBatch, source_scope.mask_strides.column);
-  HEADWISE_FIELD(table, TransformerBatch, source_scope.bias);
-  HEADWISE_STRIDES(table, TransformerBatch, source_scope.bias_strides);
-  HEADWISE_FIELD(table, TransformerBatch, source_scope.bias_strides.column);
-  HEADWISE_FIELD(table, TransformerBatch, target_scope.mask);
-  HEADWISE_STRIDES(table, TransformerBatch, target_scope.mask_strides);
-  HEADWISE_FIELD(table, TransformerBatch, target_scope.mask_strides.column);
-  HEADWISE_FIELD(table, TransformerBatch, target_scope.bias);
-  HEADWISE_STRIDES(table, TransformerBatch, target_scope.bias_strides);
-  HEADWISE_FIELD(table, TransformerBatch, target_scope.bias_strides.column);
-  HEADWISE_FIELD(table, TransformerBatch, memory_scope.mask);
-  HEADWISE_STRIDES(table, TransformerBatch, memory_scope.mask_strides);
-  HEADWISE_FIELD(table, TransformerBatch, memory_scope.mask_strides.column);
-  HEADWISE_FIELD(table, TransformerBatch, memory_scope.bias);
-  HEADWISE_STRIDES(table, TransformerBatch, memory_scope.bias_strides);
-  HEADWISE_FIELD(table, TransformerBatch, memory_scope.bias_strides.column);
+  HEADWISE_SCOPE(table, TransformerBatch, source_scope);
+  HEADWISE_SCOPE(table, TransformerBatch, target_scope);
+  HEADWISE_SCOPE(table, TransformerBatch, memory_scope);
   return table.Finish();
 }
 

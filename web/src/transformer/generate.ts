@@ -47,17 +47,20 @@ export async function beamSearch(
     const unread = made > 0 ? open.map(({ tokens }) => tokens.slice(-1)) : [prompt];
     const { data, shape } = await decoding.read(unread, { signal });
     const width = shape[1] as number;
-    const next = open.flatMap(({ tokens, score }, row) =>
-      Array.from(logSoftmax(data.subarray(row * width, (row + 1) * width)), (log, token) => ({
-        row,
-        token,
-        tokens,
-        score: score + log,
-      })),
-    );
-    next.sort((a, b) => b.score - a.score);
+    // The best `beams` of all rows' tokens, in order; of equal ones the first.
+    const next: (Beam & { token: number })[] = [];
+    open.forEach(({ tokens, score: before }, row) => {
+      logSoftmax(data.subarray(row * width, (row + 1) * width)).forEach((log, token) => {
+        const score = before + log;
+        if (next.length === beams && !(score > (next.at(-1) as Beam).score)) return;
+        let at = next.length;
+        while (at > 0 && (next[at - 1] as Beam).score < score) at--;
+        next.splice(at, 0, { row, token, tokens, score });
+        if (next.length > beams) next.pop();
+      });
+    });
     open = [];
-    for (const { row, token, tokens, score } of next.slice(0, beams)) {
+    for (const { row, token, tokens, score } of next) {
       if (token === endToken) offer({ row, tokens, score }, true);
       else open.push({ row, tokens: [...tokens, token], score });
     }

@@ -98,7 +98,8 @@ export function logSoftmax(logits: ArrayLike<number>): Float64Array {
   for (let i = 0; i < logits.length; i++) top = Math.max(top, logits[i] as number);
   let sum = 0;
   for (let i = 0; i < logits.length; i++) sum += Math.exp((logits[i] as number) - top);
-  return Float64Array.from(logits, (logit) => logit - top - Math.log(sum));
+  const log = Math.log(sum);
+  return Float64Array.from(logits, (logit) => logit - top - log);
 }
 
 /** `draw` is a number in [0, 1). Of several likeliest tokens the first is taken. */
@@ -107,10 +108,15 @@ export function nextToken(
   { temperature, topK, topP }: ResolvedGenerateOptions,
   draw: number,
 ): number {
+  if (temperature === 0) {
+    let best = 0;
+    for (let token = 1; token < logits.length; token++)
+      if ((logits[token] as number) > (logits[best] as number)) best = token;
+    return best;
+  }
   const order = Array.from(logits, (_, token) => token).sort(
     (a, b) => (logits[b] as number) - (logits[a] as number) || a - b,
   );
-  if (temperature === 0) return order[0] as number;
   const log = logSoftmax(Array.from(logits, (logit) => logit / temperature));
   const kept: number[] = [];
   let mass = 0;

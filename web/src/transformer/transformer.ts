@@ -286,15 +286,20 @@ export class Transformer {
   ): TransformerDecoding {
     const { kind, maxLength } = this.config;
     if (kind === 'encoder') throw invalidValue("decoding: a model of kind 'encoder' has no target");
-    const source = readSource(this.config, input);
-    if (kind !== 'decoder' && source.batch !== 1)
-      throw invalidShape(`source: one sequence wanted, got ${source.batch}`);
+    const source = this.#readOneSource(input);
     const given = readOptions('options', options, new Set(['rows', 'capacity']));
     return this.#decoding(
       source,
       readInteger('rows', given.rows ?? 1, 1, 2 ** 16),
       readInteger('capacity', given.capacity ?? maxLength, 1, maxLength),
     );
+  }
+
+  #readOneSource(input: GenerateInput | undefined): TransformerBatch {
+    const source = readSource(this.config, input);
+    if (this.config.kind !== 'decoder' && source.batch !== 1)
+      throw invalidShape(`source: one sequence wanted, got ${source.batch}`);
+    return source;
   }
 
   #decoding(source: TransformerBatch, rows: number, capacity: number): TransformerDecoding {
@@ -325,9 +330,7 @@ export class Transformer {
     const { kind, targetVocabulary, maxLength } = this.config;
     if (kind === 'encoder') throw invalidValue("generate: a model of kind 'encoder' has no target");
     const settings = readGenerateOptions(options, targetVocabulary, maxLength);
-    const source = readSource(this.config, input);
-    if (kind !== 'decoder' && source.batch !== 1)
-      throw invalidShape(`generate: one source wanted, got ${source.batch} sequences`);
+    const source = this.#readOneSource(input);
     // The last token that is made is not read.
     const capacity = settings.prompt.length + Math.max(settings.maxTokens - 1, 0);
     const decoding = this.#decoding(source, 1, capacity);

@@ -3,7 +3,7 @@ import { disposed, invalidValue } from '../errors.js';
 import type { CacheConfig, CacheRequest, CacheStepRequest, Response } from '../request.js';
 import type { Bindings, Layout } from './glue.js';
 import type { Heap } from './heap.js';
-import { setRotaryScaling } from './operations.js';
+import { setRope } from './operations.js';
 import { Struct } from './struct.js';
 
 interface Cache {
@@ -82,10 +82,7 @@ export class Caches {
     struct.set('cell_type', config.cellType);
     struct.set('window', config.window);
     struct.set('sink_tokens', config.sinkTokens);
-    struct.set('rope_dim', config.rope?.dim ?? 0);
-    struct.set('rope_base', config.rope?.base ?? 1);
-    struct.set('rope_interleaved', config.rope?.interleaved === true ? 1 : 0);
-    setRotaryScaling(struct, 'rope_scaling', config.rope?.scaling);
+    setRope(struct, config.rope);
     this.#heap.withBlock(struct.size, 'the cache', (address) => {
       struct.write(this.#heap.views(), address);
       this.#add(number, this.#bindings.createCache(address), config.batch);

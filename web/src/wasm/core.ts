@@ -26,7 +26,7 @@ import type { Bindings } from './glue.js';
 import { alignUp, Heap, type Block } from './heap.js';
 import {
   planOf,
-  setRotaryScaling,
+  setRope,
   structsOf,
   type Input,
   type Operation,
@@ -283,10 +283,7 @@ export class Core {
       struct.set('kernel_size', config.convolution?.kernelSize ?? 1);
       struct.set('causal_convolution', config.convolution?.causal === true ? 1 : 0);
       struct.set('score', scores.indexOf(config.score));
-      struct.set('rope_dim', config.rope?.dim ?? 0);
-      struct.set('rope_base', config.rope?.base ?? 1);
-      struct.set('rope_interleaved', config.rope?.interleaved === true ? 1 : 0);
-      setRotaryScaling(struct, 'rope_scaling', config.rope?.scaling);
+      setRope(struct, config.rope);
       struct.set('seed_low', config.seed[0]);
       struct.set('seed_high', config.seed[1]);
       struct.write(this.#heap.views(), address);

@@ -10,6 +10,7 @@ import type {
   LayerForwardRequest,
   Response,
   RotaryRequest,
+  RotarySettings,
   Strides,
   TransformerBatch,
   TransformerDecodeRequest,
@@ -43,32 +44,22 @@ export function structsOf(layout: Layout): Record<Operation, Struct> {
   return {
     attention: new Struct(layout, 'AttentionArgs'),
     attentionBackward: new Struct(layout, 'AttentionBackwardArgs').with(
-      layout,
       'attention',
       'AttentionArgs',
     ),
-    layerForward: new Struct(layout, 'LayerForwardArgs').with(
-      layout,
-      'call.attention',
-      'AttentionArgs',
-    ),
+    layerForward: new Struct(layout, 'LayerForwardArgs').with('call.attention', 'AttentionArgs'),
     transformerForward: new Struct(layout, 'TransformerForwardArgs').with(
-      layout,
       'batch',
       'TransformerBatch',
     ),
-    transformerStep: new Struct(layout, 'TransformerStepArgs').with(
-      layout,
-      'batch',
-      'TransformerBatch',
-    ),
+    transformerStep: new Struct(layout, 'TransformerStepArgs').with('batch', 'TransformerBatch'),
     transformerDecode: new Struct(layout, 'TransformerDecodeArgs'),
     linear: new Struct(layout, 'LinearArgs'),
     embedding: new Struct(layout, 'EmbeddingArgs'),
     positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
     rotaryEmbedding: new Struct(layout, 'RotaryArgs'),
     mergeAttention: new Struct(layout, 'MergeArgs'),
-    cacheStep: new Struct(layout, 'KeyValueStepArgs').with(layout, 'call', 'AttentionArgs'),
+    cacheStep: new Struct(layout, 'KeyValueStepArgs').with('call', 'AttentionArgs'),
   };
 }
 
@@ -188,11 +179,11 @@ function planBatch(request: TransformerBatch, struct: Struct): Plan {
   give('target_mask', request.targetMask);
   give('memory_mask', request.memoryMask);
   give('labels', request.labels);
-  for (const { scope, maskFields, biasFields } of scopes) {
+  for (const { scope, maskField, maskFields, biasField, biasFields } of scopes) {
     const { mask, bias } = request[`${scope}Scope`] ?? {};
-    give(`${scope}_scope.mask`, mask?.data);
+    give(maskField, mask?.data);
     if (mask !== undefined) setStrides(struct, maskFields, mask.strides);
-    give(`${scope}_scope.bias`, bias?.data);
+    give(biasField, bias?.data);
     if (bias !== undefined) setStrides(struct, biasFields, bias.strides);
   }
   return { inputs, outputs: [] };
@@ -382,17 +373,21 @@ function planRotary(request: RotaryRequest, struct: Struct): Plan {
 }
 
 /** A rotary embedding's scaling, in the struct's field `name`. */
-export function setRotaryScaling(
-  struct: Struct,
-  name: string,
-  scaling: RotaryRequest['scaling'],
-): void {
+function setRotaryScaling(struct: Struct, name: string, scaling: RotaryRequest['scaling']): void {
   struct.set(`${name}.rule`, scaling?.rule ?? 0);
   struct.set(`${name}.factor`, scaling?.factor ?? 1);
   struct.set(`${name}.original_length`, scaling?.originalLength ?? 0);
   struct.set(`${name}.low`, scaling?.low ?? 1);
   struct.set(`${name}.high`, scaling?.high ?? 4);
   struct.set(`${name}.magnitude`, scaling?.magnitude ?? 1);
+}
+
+/** The rotary embedding of a layer or a cache; none without `rope`. */
+export function setRope(struct: Struct, rope: RotarySettings | undefined): void {
+  struct.set('rope_dim', rope?.dim ?? 0);
+  struct.set('rope_base', rope?.base ?? 1);
+  struct.set('rope_interleaved', rope?.interleaved === true ? 1 : 0);
+  setRotaryScaling(struct, 'rope_scaling', rope?.scaling);
 }
 
 function planLayerForward(request: LayerForwardRequest, struct: Struct): Plan {
@@ -428,7 +423,9 @@ const biasFields = stridesFields('bias_strides');
 const maskFields = stridesFields('mask_strides');
 const scopes = (['source', 'target', 'memory'] as const).map((scope) => ({
   scope,
+  maskField: `${scope}_scope.mask`,
   maskFields: stridesFields(`${scope}_scope.mask_strides`),
+  biasField: `${scope}_scope.bias`,
   biasFields: stridesFields(`${scope}_scope.bias_strides`),
 }));
 

@@ -13,6 +13,7 @@ interface Slot {
  */
 export class Struct {
   readonly size: number;
+  readonly #layout: Layout;
   readonly #slots = new Map<string, Slot>();
   readonly #words: Int32Array;
   readonly #floats: Float32Array;
@@ -20,14 +21,15 @@ export class Struct {
   constructor(layout: Layout, name: string) {
     const { size, fields } = layout[name] as Layout[string];
     this.size = size;
+    this.#layout = layout;
     this.#words = new Int32Array(size / 4);
     this.#floats = new Float32Array(this.#words.buffer);
     this.#add(fields, 0);
   }
 
   /** Adds the fields of a struct that lies inside this one, by their own names. */
-  with(layout: Layout, field: string, inner: string): this {
-    this.#add((layout[inner] as Layout[string]).fields, this.offsetOf(field));
+  with(field: string, inner: string): this {
+    this.#add((this.#layout[inner] as Layout[string]).fields, this.offsetOf(field));
     return this;
   }
 
