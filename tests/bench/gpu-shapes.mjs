@@ -12,5 +12,3 @@ export const gpuShapes = [
 
 /** Multiply-adds. */
 export const workOf = ([H, L, S, D]) => 2 * H * L * S * D;
-
-export const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];

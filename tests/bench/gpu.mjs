@@ -2,7 +2,8 @@
 // the adapter. One process, sides interleaved, medians; inputs of 'resident' lie on the device already.
 import { parseArgs } from 'node:util';
 import { create } from '../webgpu/node_modules/webgpu/index.js';
-import { gpuShapes, median, workOf } from './gpu-shapes.mjs';
+import { gpuShapes, workOf } from './gpu-shapes.mjs';
+import { median } from './statistics.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -72,7 +73,7 @@ async function measure(call) {
     await call();
     times.push(performance.now() - start);
   }
-  return median(times.length > 0 ? times : [NaN]);
+  return median(times);
 }
 
 // A device of our own, to wait for its work where a call leaves its result there.

@@ -2,19 +2,13 @@
 // either run or a quirk of its project, which the summary names with the reason.
 
 import { createEngine } from 'headwise';
-import { expectClose } from './compare.js';
+import { attends, expectAgreement } from './conformance/agree.js';
 import { operatorOf, runCase } from './conformance/operators.js';
-import { conformanceFolder, numbersOf, readCases } from './conformance/read.js';
-import { float16Data, onGpuFloat32, otherFloat32 } from './tolerances.js';
+import { conformanceFolder, readCases } from './conformance/read.js';
+import { onGpuFloat32, otherFloat32 } from './tolerances.js';
 
 // The project 'webgpu' runs these cases once more, those that attend, on the GPU.
 const onGpu = process.env.HEADWISE_BACKEND === 'webgpu';
-const attending = ['Attention', 'MultiHeadAttention', 'GroupQueryAttention'];
-
-function toleranceOf({ outputs, atol, suggested_atol: suggested }, slot) {
-  const base = outputs[slot].type === 'float16' ? float16Data : onGpu ? onGpuFloat32 : otherFloat32;
-  return { ...base, absolute: Math.max(base.absolute, atol ?? suggested ?? 0) };
-}
 
 const folder = conformanceFolder();
 
@@ -24,7 +18,7 @@ if (!folder) {
     'conformance skipped: set HEADWISE_CONFORMANCE to the folder of the cases\n',
   );
 } else {
-  const cases = readCases(folder).filter(({ op }) => !onGpu || attending.includes(op));
+  const cases = readCases(folder).filter((c) => !onGpu || attends(c));
   const reasonOf = ({ quirk }) => quirk;
   const covered = cases.filter((c) => reasonOf(c) === undefined);
   const left = cases.filter((c) => reasonOf(c) !== undefined);
@@ -59,12 +53,7 @@ if (!folder) {
   test.each(covered)('$name', async (conformance) => {
     const results = await runCase(engine, conformance);
     if (engine.lastCall?.side === 'webgpu') ranOnGpu++;
-    for (const [slot, expected] of Object.entries(conformance.outputs)) {
-      const { type, shape } = results[slot];
-      expect({ type, shape }).toEqual({ type: expected.type, shape: expected.dims });
-      const [got, wanted] = [results[slot], expected].map(numbersOf);
-      expectClose(got, wanted, toleranceOf(conformance, slot), `output ${slot}`);
-    }
+    expectAgreement(results, conformance, onGpu ? onGpuFloat32 : otherFloat32);
     ran++;
   });
 

@@ -18,9 +18,8 @@ export async function describe() {
   return `Chromium ${browser.version()}`;
 }
 
-/** What a contender must be told about this kind of host. */
-const wasmPaths = { wasmPaths: '/node_modules/@tensorflow/tfjs-backend-wasm/dist/' };
-const hostOptions = { tfjs: wasmPaths, 'tfjs-training': wasmPaths };
+/** Where TensorFlow's contenders find its binaries. */
+const wasmPaths = '/node_modules/@tensorflow/tfjs-backend-wasm/dist/';
 
 /** @param {import('../contenders/index.mjs').Contender} contender */
 export async function startHost(contender, threads) {
@@ -79,7 +78,7 @@ export async function startHost(contender, threads) {
     await page.waitForFunction(() => globalThis.callStation !== undefined, undefined, {
       timeout: 30_000,
     });
-    const options = { threads, ...contender.options, ...hostOptions[contender.id] };
+    const options = { threads, wasmPaths, ...contender.options };
     const { about, work } = await call('create', { module: contender.module, options }, 60_000);
     return { about, work, call, close, read, ended: () => ended };
   } catch (error) {

@@ -5,13 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { failureOf } from './failure.mjs';
 
 const child = fileURLToPath(new URL('child.mjs', import.meta.url));
-const tensorflowFiles = fileURLToPath(
+const wasmPaths = fileURLToPath(
   new URL('../node_modules/@tensorflow/tfjs-backend-wasm/dist/', import.meta.url),
 );
-
-/** What a contender must be told about this kind of host. */
-const wasmPaths = { wasmPaths: tensorflowFiles };
-const hostOptions = { tfjs: wasmPaths, 'tfjs-training': wasmPaths };
 
 export const kind = 'node';
 export const describe = async () => `Node ${process.versions.node}, V8 ${process.versions.v8}`;
@@ -76,7 +72,7 @@ export async function startHost(contender, threads) {
 
   try {
     await ready.promise;
-    const options = { threads, ...contender.options, ...hostOptions[contender.id] };
+    const options = { threads, wasmPaths, ...contender.options };
     const { about, work } = await call('create', { module: contender.module, options }, 60_000);
     return { about, work, call, close, read: () => call('read'), ended: () => ended !== undefined };
   } catch (error) {

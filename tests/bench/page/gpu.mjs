@@ -3,7 +3,7 @@
 import * as ort from 'onnxruntime-web/webgpu';
 import { createEngine } from '../../../dist/index.js';
 import { inputsOf } from '../inputs.mjs';
-import { median } from '../gpu-shapes.mjs';
+import { median } from '../statistics.mjs';
 import { graphOf } from '../onnx/graphs.mjs';
 import { encodeModel } from '../onnx/model.mjs';
 
