@@ -62,6 +62,7 @@ test('a prompt, chunks, single steps, ragged rows, both layouts, options', async
     { length: 2, window: [20, 0], alibiSlopes: [1, 0.5, 0.25, 0.1], sinks: [1, 0, 2, -1] },
     { length: 1, softcap: 2, bias: randomTensor([H, 1, 119], 99), returnScores: 'masked' },
     { length: 0 },
+    { length: 1, returnWeights: { heads: [] } },
     { length: 150 },
     { length: 1 },
   ]);

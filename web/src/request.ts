@@ -348,6 +348,31 @@ export interface Response {
   tensors?: NamedArray[];
 }
 
+/** What attention gives besides gradients. */
+export const resultNames = [
+  'output',
+  'weights',
+  'averageWeights',
+  'scores',
+  'logSumExp',
+] as const satisfies (keyof Response)[];
+
+/** Whether the results are to stay on the GPU. */
+export function isResident(request: Request): boolean {
+  return 'resident' in request && request.resident === true;
+}
+
+/** One array after the other. */
+export function joined(arrays: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(arrays.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const array of arrays) {
+    all.set(array, at);
+    at += array.length;
+  }
+  return all;
+}
+
 /** Every buffer that a request or response holds, each once, for copying and transferring. */
 export function mapArrays<T extends object>(
   value: T,

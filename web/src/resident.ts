@@ -45,6 +45,18 @@ export function residentsIn(request: object): readonly Resident[] {
   return [...found];
 }
 
+/** The arrays on this side, the residents' fetched: one that stands in several places once. */
+export async function onHost<A extends readonly Float32Array[]>(
+  ...arrays: A
+): Promise<{ [K in keyof A]: Float32Array }> {
+  const fetched = new Map<Float32Array, Promise<Float32Array> | Float32Array>();
+  for (const array of arrays)
+    if (!fetched.has(array)) fetched.set(array, residentOf(array)?.download() ?? array);
+  return (await Promise.all(arrays.map((array) => fetched.get(array)))) as {
+    [K in keyof A]: Float32Array;
+  };
+}
+
 const tensors = new WeakMap<object, Float32Array>();
 
 /** Tells what stands for a GPU tensor's data in requests. */

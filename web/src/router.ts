@@ -11,9 +11,10 @@ import {
   type CodedError,
 } from './errors.js';
 import { GpuLife, type GpuStart } from './gpu-life.js';
-import { residentOf, residentsIn, standIn, type Resident } from './resident.js';
+import { residentOf, residentsIn, type Resident } from './resident.js';
 import {
   isCompute,
+  isResident,
   mapArrays,
   type CacheRequest,
   type CacheStepRequest,
@@ -55,10 +56,6 @@ export class Router implements Host {
     void this.#life.begin();
   }
 
-  get #gpu(): Gpu | undefined {
-    return this.#life.gpu;
-  }
-
   get gpuSettled(): Promise<void> {
     return this.#life.settled;
   }
@@ -73,19 +70,19 @@ export class Router implements Host {
 
   /** For `engine.info`. */
   get gpuInfo(): { gpu: GpuInfo | null; gpuReason?: string; gpuReasonCode?: GpuReasonCode } {
-    const opened = this.#gpu?.opened;
-    if (opened === undefined) {
+    const { gpu } = this;
+    if (gpu === undefined) {
       const { code, reason } = this.#life.none;
       return { gpu: null, gpuReason: reason, gpuReasonCode: code };
     }
-    const { description, software, features, limits } = opened;
+    const { description, software, features, limits } = gpu.opened;
     return {
       gpu: {
         description,
         software,
         ...features,
-        precision: this.#gpu?.precision ?? 'f32',
-        variants: this.#gpu?.forms ?? {},
+        precision: gpu.precision,
+        variants: gpu.forms,
         maxArrayBytes: limits.bindingBytes,
         cost: this.#life.cost,
       },
@@ -93,13 +90,13 @@ export class Router implements Host {
   }
 
   get gpu(): Gpu | undefined {
-    return this.#gpu;
+    return this.#life.gpu;
   }
 
   /** The GPU, or UNSUPPORTED with the reason. */
   needGpu(what: string): Gpu {
     if (this.#life.isDisposed) throw disposed('the engine');
-    if (this.#gpu !== undefined) return this.#gpu;
+    if (this.gpu !== undefined) return this.gpu;
     const { code, reason } = this.#life.none;
     const cure = code === 'starting' ? ' (await engine.gpuReady() first)' : '';
     throw unsupported(`${what} needs a GPU: ${reason}${cure}`);
@@ -126,7 +123,7 @@ export class Router implements Host {
       if (running !== undefined) return running;
     }
     if (!isCompute(request)) return this.#runLayer(request);
-    if (this.#demanded && this.#gpu === undefined) {
+    if (this.#demanded && this.gpu === undefined) {
       const kept = snapshot(request);
       await this.#life.demand();
       return this.#route(kept, residents, signal, start);
@@ -151,7 +148,7 @@ export class Router implements Host {
       if (choice.side === 'webgpu') {
         // The caller may write to its arrays as soon as this call has returned its promise.
         const kept = snapshot(request);
-        const gpu = this.#gpu as Gpu;
+        const gpu = this.gpu as Gpu;
         try {
           response = await gpu.run(kept as GpuRequest, signal, (layer) => this.#parameters(layer));
         } catch (error) {
@@ -176,7 +173,7 @@ export class Router implements Host {
   }
 
   #choose(request: ComputeRequest, residents: readonly Resident[]): Choice {
-    const gpu = this.#gpu;
+    const gpu = this.gpu;
     if (gpu === undefined) {
       const { code, reason } = this.#life.none;
       return { side: 'wasm', reason, reasonCode: code };
@@ -204,7 +201,7 @@ export class Router implements Host {
     const { code, message } = error as Partial<CodedError>;
     if (this.#life.isDisposed || code === 'ABORTED' || code === 'DISPOSED') return undefined;
     // A fault of validation, or of the driver, comes again: this GPU is not asked any more. Memory may be there next time.
-    if (code !== 'OUT_OF_MEMORY' && this.#gpu === gpu)
+    if (code !== 'OUT_OF_MEMORY' && this.gpu === gpu)
       this.#life.retire({
         code: 'failed',
         reason: `the GPU failed: ${message ?? String(error)}`,
@@ -235,18 +232,14 @@ export class Router implements Host {
     });
     const response = await this.#cpu.run(local, signal);
     if (gpu === undefined) return response;
-    for (const name of ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const) {
-      const array = response[name];
-      if (array !== undefined) response[name] = standIn(await gpu.upload(array));
-    }
-    return response;
+    return gpu.toDevice(response);
   }
 
   #check(request: Request): readonly Resident[] {
     if (this.#life.isDisposed) throw disposed('the engine');
     const residents = residentsIn(request);
     for (const { owner } of residents) {
-      if (owner !== this.#gpu)
+      if (owner !== this.gpu)
         throw invalidValue(
           `${request.op}: a GPU tensor of this engine's wanted, got one of another's`,
         );
@@ -265,14 +258,14 @@ export class Router implements Host {
     switch (request.op) {
       case 'createLayer':
         this.#layers.set(request.layer, request.config);
-        this.#gpu?.addLayer(request.layer, request.config);
+        this.gpu?.addLayer(request.layer, request.config);
         break;
       case 'setParameters':
-        this.#gpu?.forgetParameters(request.layer);
+        this.gpu?.forgetParameters(request.layer);
         break;
       case 'destroyLayer':
         this.#layers.delete(request.layer);
-        this.#gpu?.removeLayer(request.layer);
+        this.gpu?.removeLayer(request.layer);
         break;
     }
   }
@@ -298,7 +291,7 @@ export class Router implements Host {
     const { config } = request;
     const { resident = this.#demanded } = config;
     if (!resident) return undefined;
-    const gpu = config.resident === true ? this.needGpu('resident: true') : this.#gpu;
+    const gpu = config.resident === true ? this.needGpu('resident: true') : this.gpu;
     const whyNot = gpu?.caches.whyNot(config);
     if (whyNot === undefined) return gpu;
     if (config.resident === true) throw unsupported(`resident: ${whyNot}`);
@@ -329,7 +322,7 @@ export class Router implements Host {
       const { code, message } = error as Partial<CodedError>;
       if (code !== undefined) throw error;
       const reason = `the GPU failed: ${message ?? String(error)}`;
-      if (this.#gpu === gpu) this.#life.retire({ code: 'failed', reason });
+      if (this.gpu === gpu) this.#life.retire({ code: 'failed', reason });
       throw new HeadwiseError('DEVICE_LOST', reason, { cause: error });
     } finally {
       traffic.running--;
@@ -376,7 +369,7 @@ export class Router implements Host {
   }
 
   get gpuBytes(): number {
-    return this.#gpu?.bytes ?? 0;
+    return this.gpu?.bytes ?? 0;
   }
 
   dispose(): void {
@@ -387,8 +380,4 @@ export class Router implements Host {
 
 function isCacheRequest(request: Request): request is CacheRequest {
   return !isCompute(request) && 'cache' in request;
-}
-
-function isResident(request: Request): boolean {
-  return 'resident' in request && request.resident === true;
 }

@@ -4,7 +4,7 @@
 // three input projections are packed into in_proj_weight [3E,E] when all widths are E, and separate otherwise; their biases
 // are always packed into in_proj_bias.
 import { invalidShape, invalidType, unsupported } from '../errors.js';
-import type { LayerConfig, ParameterArrays } from '../request.js';
+import { joined, type LayerConfig, type ParameterArrays } from '../request.js';
 import { Tensor } from '../tensor.js';
 import type { FloatsLike } from '../validation/attention-options.js';
 import { readOptions } from '../validation/options.js';
@@ -142,7 +142,7 @@ export function toTorch(parameters: ParameterArrays, config: LayerConfig): Torch
   const dict: TorchStateDict<Tensor> = {};
   const width = config.embedDim;
   if (inputs.every((input) => input.in === width && input.out === width)) {
-    dict.in_proj_weight = new Tensor(concat(weights), [3 * width, width]);
+    dict.in_proj_weight = new Tensor(joined(weights), [3 * width, width]);
   } else {
     inputs.forEach((input, i) => {
       dict[separateNames[i] as (typeof separateNames)[number]] = new Tensor(
@@ -155,7 +155,7 @@ export function toTorch(parameters: ParameterArrays, config: LayerConfig): Torch
   const out = transpose(parameters[6] as Float32Array, merged, config.outputDim);
   dict['out_proj.weight'] = new Tensor(out, [config.outputDim, merged]);
   if (config.bias) {
-    const biases = concat([1, 3, 5].map((kind) => parameters[kind] as Float32Array));
+    const biases = joined([1, 3, 5].map((kind) => parameters[kind] as Float32Array));
     dict.in_proj_bias = new Tensor(biases, [biases.length]);
     dict['out_proj.bias'] = new Tensor(parameters[7] as Float32Array, [config.outputDim]);
   }
@@ -168,14 +168,4 @@ function transpose(source: Float32Array, rows: number, columns: number): Float32
     for (let c = 0; c < columns; c++) target[c * rows + r] = source[r * columns + c] as number;
   }
   return target;
-}
-
-function concat(parts: readonly Float32Array[]): Float32Array {
-  const whole = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

@@ -1,19 +1,20 @@
 // Wasm: each computation's request as the fields of its struct, the arrays that go in and the arrays that come out. Only
 // this file knows how requests map to the core's structs; core.ts does the rest the same way for all.
-import type {
-  AttentionBackwardRequest,
-  AttentionRequest,
-  AttentionSettings,
-  BroadcastStrides,
-  CacheStepRequest,
-  ComputeRequest,
-  LayerForwardRequest,
-  Response,
-  RotaryRequest,
-  RotarySettings,
-  Strides,
-  TransformerBatch,
-  TransformerDecodeRequest,
+import {
+  joined,
+  type AttentionBackwardRequest,
+  type AttentionRequest,
+  type AttentionSettings,
+  type BroadcastStrides,
+  type CacheStepRequest,
+  type ComputeRequest,
+  type LayerForwardRequest,
+  type Response,
+  type RotaryRequest,
+  type RotarySettings,
+  type Strides,
+  type TransformerBatch,
+  type TransformerDecodeRequest,
 } from '../request.js';
 import type { Layout } from './glue.js';
 import { Struct } from './struct.js';
@@ -312,17 +313,6 @@ function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct): Plan
     setStrides(struct, logSumExpFields, [0, packed.queries, 1]);
   }
   return plan;
-}
-
-// One after the other, as the core takes them.
-function joined(arrays: readonly Float32Array[]): Float32Array {
-  const result = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));
-  let at = 0;
-  for (const array of arrays) {
-    result.set(array, at);
-    at += array.length;
-  }
-  return result;
 }
 
 function planCacheStep(request: CacheStepRequest, struct: Struct): Plan {

@@ -70,7 +70,6 @@ export type AttentionPipelines = Awaited<ReturnType<typeof pipelinesOf>>;
 const elements = ({ batch, heads, queries, keys }: AttentionSizes): number =>
   batch * heads * queries * keys;
 
-/** What keeps a call from this device, or undefined. */
 /** What the kernels lack: masks of bits or blocks, and packed sequences. */
 export function whyNotSettings(request: AttentionSettings): Obstacle | undefined {
   if (request.packed !== undefined) return { reason: 'packed sequences run on the CPU' };
@@ -79,6 +78,7 @@ export function whyNotSettings(request: AttentionSettings): Obstacle | undefined
   return undefined;
 }
 
+/** What keeps a call from this device, or undefined. */
 export function whyNotAttention(
   request: AttentionRequest,
   bytesOf: (array: Float32Array) => number,

@@ -2,7 +2,7 @@
 // kernels. A step copies its own rows there and attends in place; nothing else moves. Lengths grow when a step is done, so that
 // one that fails has appended nothing. Start reading at GpuCaches.step.
 import { aborted, disposed, invalidValue, outOfMemory } from '../errors.js';
-import { residentOf } from '../resident.js';
+import { onHost, residentOf } from '../resident.js';
 import type {
   AttentionRequest,
   CacheConfig,
@@ -18,7 +18,7 @@ import type { Call } from './call.js';
 import { addAttentionOf, bind, madeOf, type Context, type Made } from './compute.js';
 import { gather } from './pieces.js';
 import { whyTooLarge } from './plan.js';
-import { splitAttention } from './split.js';
+import { fitsWhole } from './split.js';
 
 /** What a cache needs of its GPU. */
 export interface CacheDevice {
@@ -31,7 +31,7 @@ export interface CacheDevice {
   collect(
     call: Call,
     made: readonly Made[],
-    resident: boolean,
+    request: CacheStepRequest,
     check: () => void,
   ): Promise<Response>;
   /** A response's arrays, put on the device. */
@@ -59,9 +59,6 @@ interface Tokens {
   vStrides: Strides;
   q: Float32Array | undefined;
 }
-
-const onHost = async (array: Float32Array): Promise<Float32Array> =>
-  (await residentOf(array)?.download()) ?? array;
 
 const bytesOf = ({ batch, kvHeads, capacity, headDim, valueDim }: CacheConfig) => {
   const rows = batch * kvHeads * capacity;
@@ -138,7 +135,6 @@ export class GpuCaches {
     });
   }
 
-  /** `kept`: not given back when the call ends. */
   #allocate(call: Call, cache: Cache): void {
     if (cache.keys !== undefined) return;
     const { keys, values } = bytesOf(cache.config);
@@ -264,7 +260,7 @@ export class GpuCaches {
           heads: ofHeads,
           rows: queries,
           size: headDim,
-          x: await onHost(x),
+          x: (await onHost(x))[0],
           strides,
           offset: 0,
           positions: { data: positions, batchStride: queries },
@@ -306,11 +302,8 @@ export class GpuCaches {
   ): Promise<Response | undefined> {
     const { config } = cache;
     const { dispatchWork, bindingBytes } = this.#device.context.limits;
-    const { batch, queries, q } = {
-      batch: config.batch,
-      queries: request.queries,
-      q: tokens.q,
-    };
+    const { queries } = request;
+    const { q } = tokens;
     call.guard(() => {
       this.#allocate(call, cache);
       if (queries === 0) return;
@@ -330,10 +323,8 @@ export class GpuCaches {
       return {};
     }
     const sizes = sizesOf(config, request, lengths, cache.lengths);
-    const elements = batch * request.heads * queries * config.valueDim;
-    const isEmpty = elements * request.keys === 0;
-    const pieces = isEmpty ? undefined : splitAttention(sizes, bindingBytes);
-    const fits = Array.isArray(pieces) && pieces.length === 1;
+    const elements = config.batch * request.heads * queries * config.valueDim;
+    const fits = elements * request.keys > 0 && fitsWhole(sizes, bindingBytes);
     if (!fits || whyNotSettings(request) !== undefined) {
       await call.finish(dispatchWork, check);
       return undefined;
@@ -344,7 +335,7 @@ export class GpuCaches {
       cache.values as Slice,
     ]);
     const made = madeOf(sizes, slices, elements);
-    return this.#device.collect(call, made, request.resident === true, check);
+    return this.#device.collect(call, made, request, check);
   }
 
   #append(
@@ -395,7 +386,7 @@ export class GpuCaches {
       {
         ...sizes,
         op: 'attention',
-        q: await onHost(tokens.q as Float32Array),
+        q: (await onHost(tokens.q as Float32Array))[0],
         k: fetched[0] as Float32Array,
         v: fetched[1] as Float32Array,
         resident: false,

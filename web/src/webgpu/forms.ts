@@ -9,7 +9,7 @@ import { tiles, type Tile } from './shaders/tile.js';
  * 'baseline': any sizes, any device. 'vec4': four floats a load. 'subgroups': that, and rows reduced within subgroups. 'direct':
  * no keys or values in workgroup memory (shaders/direct.ts). 'half…': the same over q, k and v stored as halves.
  */
-export const formNames = [
+const formNames = [
   'baseline',
   'vec4',
   'subgroups',
@@ -21,7 +21,7 @@ export const formNames = [
 export type Form = (typeof formNames)[number];
 
 export const isHalf = (form: Form): boolean => form.startsWith('half');
-const isDirect = (form: Form): boolean => form === 'direct' || form === 'halfDirect';
+export const isDirect = (form: Form): boolean => form === 'direct' || form === 'halfDirect';
 
 /** What is known of a device, and what the caller asks of it. */
 export interface FormLimits {
@@ -55,7 +55,7 @@ type Request = Sizes &
   };
 
 /** Whether a call's rows can be read four elements at a time. */
-export function fitsVectors(request: Request): boolean {
+function fitsVectors(request: Request): boolean {
   const { headDim, valueDim, qStrides, kStrides, vStrides, outStrides } = request;
   // With D = 0 there is nothing that could be bound.
   if (headDim === 0) return false;

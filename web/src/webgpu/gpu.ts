@@ -2,7 +2,15 @@
 // Gpu.run. Whether a call comes here at all is the router's business (web/src/router.ts).
 import { aborted, disposed, HeadwiseError, outOfMemory } from '../errors.js';
 import { residentOf, standIn } from '../resident.js';
-import type { ComputeRequest, LayerConfig, ParameterArrays, Response } from '../request.js';
+import {
+  isResident,
+  resultNames,
+  type CacheStepRequest,
+  type ComputeRequest,
+  type LayerConfig,
+  type ParameterArrays,
+  type Response,
+} from '../request.js';
 import { nextTurn } from '../wasm/event-loop.js';
 import { messageOf } from '../wasm/files.js';
 import { whyNotAttention, whyNotSettings } from './attention.js';
@@ -77,7 +85,7 @@ export class Gpu {
         if (this.#ended !== undefined) throw this.#ended;
       },
       collect: (...of) => this.#collect(...of),
-      toDevice: (response) => this.#toDevice(response),
+      toDevice: (response) => this.toDevice(response),
     });
     device.lost.then(
       ({ message }) => this.#lose(message),
@@ -169,15 +177,15 @@ export class Gpu {
       if (request.op === 'mergeAttention' || !isLarge(request, layer?.config, limits))
         return await runPiece(request);
       const response = await runInPieces(request, layer?.config, limits, runPiece);
-      if (request.op === 'linear' || request.resident !== true) return response;
-      return await this.#toDevice(response);
+      return isResident(request) ? await this.toDevice(response) : response;
     } finally {
       parameters?.then((held) => held.release()).catch(() => undefined);
     }
   }
 
-  async #toDevice(response: Response): Promise<Response> {
-    for (const name of ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const) {
+  /** Moves the results to the device. */
+  async toDevice(response: Response): Promise<Response> {
+    for (const name of resultNames) {
       const array = response[name];
       if (array !== undefined) response[name] = standIn(await this.upload(array));
     }
@@ -192,22 +200,21 @@ export class Gpu {
   ): Promise<Response> {
     const context = { limits: this.opened.limits, pipelines: this.#pipelines };
     const made = await addRequest(context, call, request, layer);
-    const response: Response = {};
-    // Weights of no head.
-    if ('weightHeads' in request && request.weightHeads?.length === 0)
-      response.weights = new Float32Array(0);
-    const resident = request.op !== 'linear' && request.resident === true;
-    return Object.assign(response, await this.#collect(call, made, resident, check));
+    return this.#collect(call, made, request, check);
   }
 
   /** Runs the call's steps and makes its response, on the side where it is wanted. */
   async #collect(
     call: Call,
     made: readonly Made[],
-    resident: boolean,
+    request: GpuRequest | CacheStepRequest,
     check: () => void,
   ): Promise<Response> {
     const response: Response = {};
+    // Weights of no head.
+    if ('weightHeads' in request && request.weightHeads?.length === 0)
+      response.weights = new Float32Array(0);
+    const resident = isResident(request);
     const kept: [keyof Response, Slice, number][] = [];
     const downloads = call.guard(() =>
       made.map(({ name, slice, offset, length }) => {

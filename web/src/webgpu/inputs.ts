@@ -1,5 +1,5 @@
 // WebGPU: an attention request as the numbers and the one small array (`extras`) that its kernels are given.
-import type { AttentionRequest } from '../request.js';
+import type { AttentionRequest, AttentionSettings } from '../request.js';
 import type { AttentionPlan } from './plan.js';
 import { options, type Params } from './shaders/params.js';
 
@@ -51,14 +51,22 @@ export class Extras {
   }
 }
 
+/** A batch's lengths, and where its query 0 stands among the keys. */
+export function lengthsOf(
+  { keys, queries, kvLengths, qLengths, causalOffsets }: AttentionSettings,
+  b: number,
+): { kvLength: number; qLength: number; offset: number } {
+  const kvLength = kvLengths?.[b] ?? keys;
+  const qLength = qLengths?.[b] ?? queries;
+  return { kvLength, qLength, offset: causalOffsets?.[b] ?? kvLength - qLength };
+}
+
 /** [kvLength, qLength, offset] for every batch. */
 function limitsOf(request: Settings): Int32Array {
-  const { batch, keys, queries, kvLengths, qLengths, causalOffsets } = request;
-  const limits = new Int32Array(3 * batch);
-  for (let b = 0; b < batch; b++) {
-    const kvLength = kvLengths?.[b] ?? keys;
-    const qLength = qLengths?.[b] ?? queries;
-    limits.set([kvLength, qLength, causalOffsets?.[b] ?? kvLength - qLength], 3 * b);
+  const limits = new Int32Array(3 * request.batch);
+  for (let b = 0; b < request.batch; b++) {
+    const { kvLength, qLength, offset } = lengthsOf(request, b);
+    limits.set([kvLength, qLength, offset], 3 * b);
   }
   return limits;
 }

@@ -1,26 +1,25 @@
 // WebGPU: calls whose arrays are larger than a kernel may see: one piece after the other, so that no more than one lies on the
 // device, and the results joined here.
-import { residentOf } from '../resident.js';
-import type {
-  AttentionRequest,
-  LayerConfig,
-  LayerForwardRequest,
-  LinearRequest,
-  Response,
+import { onHost } from '../resident.js';
+import {
+  joined,
+  resultNames,
+  type AttentionRequest,
+  type LayerConfig,
+  type LayerForwardRequest,
+  type LinearRequest,
+  type Response,
 } from '../request.js';
 import { whyNotLayer } from './layer.js';
 import { linearPieceRows } from './linear.js';
 import { Assembly, batchesOf, pieceRequest } from './pieces.js';
 import { whyTooLarge, type DeviceLimits, type Obstacle } from './plan.js';
-import { count, dropoutReason, splitAttention, type Piece } from './split.js';
+import { count, dropoutReason, fitsWhole, splitAttention, type Piece } from './split.js';
 
 /** What can go in pieces; a layer's call with the layer's configuration. */
 export type LargeRequest = AttentionRequest | LinearRequest | LayerForwardRequest;
 
 type Run = (piece: LargeRequest) => Promise<Response>;
-
-const onHost = (array: Float32Array): Promise<Float32Array> | Float32Array =>
-  residentOf(array)?.download() ?? array;
 
 /** Whether a call that the GPU can do has to go in pieces. `config`: a layer's. */
 export function isLarge(
@@ -33,10 +32,8 @@ export function isLarge(
       return linearPieceRows(request, limits) < request.rows;
     case 'layerForward':
       return layerPieceBatches(request, config as LayerConfig, limits) < request.batch;
-    case 'attention': {
-      const pieces = splitAttention(request, limits.bindingBytes);
-      return !Array.isArray(pieces) || pieces.length > 1;
-    }
+    case 'attention':
+      return !fitsWhole(request, limits.bindingBytes);
   }
 }
 
@@ -98,9 +95,7 @@ async function layerInPieces(
 ): Promise<Response> {
   const { batch, queries, keys } = request;
   const most = layerPieceBatches(request, config, limits);
-  const [query, key, value] = (await Promise.all(
-    [request.query, request.key, request.value].map(onHost),
-  )) as [Float32Array, Float32Array, Float32Array];
+  const [query, key, value] = await onHost(request.query, request.key, request.value);
   const parts: Response[] = [];
   for (let first = 0; first < batch; first += most) {
     const range = { first, end: Math.min(first + most, batch) };
@@ -118,23 +113,11 @@ async function layerInPieces(
   }
   // Every result begins with the batch's axis.
   const response: Response = {};
-  for (const name of results) {
+  for (const name of resultNames) {
     const arrays = parts.map((part) => part[name]);
     if (arrays[0] !== undefined) response[name] = joined(arrays as Float32Array[]);
   }
   return response;
-}
-
-const results = ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const;
-
-function joined(arrays: readonly Float32Array[]): Float32Array {
-  const all = new Float32Array(arrays.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const array of arrays) {
-    all.set(array, at);
-    at += array.length;
-  }
-  return all;
 }
 
 async function attentionInPieces(
@@ -142,8 +125,8 @@ async function attentionInPieces(
   limits: DeviceLimits,
   run: Run,
 ): Promise<Response> {
-  const [q, k, v] = await Promise.all([request.q, request.k, request.v].map(onHost));
-  const local = { ...request, q, k, v } as AttentionRequest;
+  const [q, k, v] = await onHost(request.q, request.k, request.v);
+  const local = { ...request, q, k, v };
   const pieces = splitAttention(local, limits.bindingBytes) as Piece[];
   const several = pieces.some(({ keys }) => count(keys) < local.keys);
   const assembly = new Assembly(local, several);
@@ -158,7 +141,7 @@ async function linearInPieces(
 ): Promise<Response> {
   const { rows, out } = request;
   const most = linearPieceRows(request, limits);
-  const x = await onHost(request.x);
+  const [x] = await onHost(request.x);
   const output = new Float32Array(rows * out);
   for (let first = 0; first < rows; first += most) {
     const end = Math.min(first + most, rows);

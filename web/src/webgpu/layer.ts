@@ -10,6 +10,7 @@ import type { AttentionSizes, AttentionPipelines, AttentionSlices } from './atte
 import { addAttention, whyNotSettings } from './attention.js';
 import type { Buffers, Slice } from './buffers.js';
 import type { Call } from './call.js';
+import { lengthsOf } from './inputs.js';
 import { addLinear } from './linear.js';
 import type { Pipeline } from './pipelines.js';
 import { Pointwise } from './pointwise.js';
@@ -121,19 +122,8 @@ export interface LayerSlices extends AttentionSlices {
 }
 
 /** Where each batch's query 0 stands among the keys. */
-function queryOffsets({
-  batch,
-  queries,
-  keys,
-  kvLengths,
-  qLengths,
-  causalOffsets,
-}: LayerForwardRequest): Int32Array {
-  if (causalOffsets !== undefined) return causalOffsets;
-  return Int32Array.from(
-    { length: batch },
-    (_, b) => (kvLengths?.[b] ?? keys) - (qLengths?.[b] ?? queries),
-  );
+function queryOffsets(request: LayerForwardRequest): Int32Array {
+  return Int32Array.from({ length: request.batch }, (_, b) => lengthsOf(request, b).offset);
 }
 
 export function addLayer(

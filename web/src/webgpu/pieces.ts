@@ -7,6 +7,7 @@ import type {
   Response,
   Strides,
 } from '../request.js';
+import { lengthsOf } from './inputs.js';
 import { count, kvRange, type Piece, type Range } from './split.js';
 
 type AnyArray = Float32Array | Int32Array | Uint8Array;
@@ -105,10 +106,7 @@ export function pieceRequest(
   const qLengths = new Int32Array(nb);
   const causalOffsets = new Int32Array(nb);
   for (let n = 0; n < nb; n++) {
-    const b = batches.first + n;
-    const kvLength = request.kvLengths?.[b] ?? request.keys;
-    const qLength = request.qLengths?.[b] ?? request.queries;
-    const offset = request.causalOffsets?.[b] ?? kvLength - qLength;
+    const { kvLength, qLength, offset } = lengthsOf(request, batches.first + n);
     kvLengths[n] = clamp(kvLength - keys.first, count(keys));
     qLengths[n] = clamp(qLength - queries.first, count(queries));
     causalOffsets[n] = offset + queries.first - keys.first;

@@ -1,7 +1,7 @@
 // WebGPU: compute pipelines, made asynchronously and kept by name. Shapes and options are uniforms, never part of a shader,
 // so that the names below are all there are, whatever is called.
 import type { Form, Forms } from './forms.js';
-import { attentionText, lanesOf, type Writing } from './shaders/attention.js';
+import { attentionText, type Writing } from './shaders/attention.js';
 import { directText, directTile } from './shaders/direct.js';
 import { halfText } from './shaders/half.js';
 import { linearText } from './shaders/linear.js';
@@ -19,7 +19,7 @@ interface Kind {
   /** By binding number. */
   bindings: Readonly<Record<number, Binding>>;
   /** What a device has to have. */
-  needs?: { feature: 'subgroups'; lanes: number };
+  needs?: { feature: 'subgroups' };
 }
 
 const read = 'read-only-storage';
@@ -45,7 +45,7 @@ const mergeBindings = {
 const attention = (tile: Tile, vectors: 1 | 2, writing?: Writing): Kind => ({
   text: () => attentionText(tile, vectors, writing),
   bindings: attentionBindings,
-  ...(writing?.subgroups === true && { needs: { feature: 'subgroups', lanes: lanesOf(tile) } }),
+  ...(writing?.subgroups === true && { needs: { feature: 'subgroups' } }),
 });
 const direct = (vectors: 1 | 2, elements: Elements): Kind => ({
   text: () => directText(directTile(tiles.tall), vectors, elements),

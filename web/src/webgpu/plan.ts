@@ -1,9 +1,8 @@
 // WebGPU: from sizes and a device's limits to tiles, passes and dispatches. Pure: the same sizes and limits, the same plan.
 import type { AttentionRequest } from '../request.js';
-import { chunkColumns } from './shaders/attention.js';
 import { halfThreads } from './shaders/half.js';
 import { linearTile } from './shaders/linear.js';
-import { tileKeys, tileRows, tiles, type Tile } from './shaders/tile.js';
+import { chunkColumns, tileKeys, tileRows, tiles, type Tile } from './shaders/tile.js';
 
 /** What a plan must not exceed. */
 export interface DeviceLimits {

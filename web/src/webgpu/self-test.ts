@@ -1,13 +1,14 @@
 // WebGPU: before a GPU is trusted it computes what the core computes too, over combinations of options and sizes round the
 // tiles. Drivers and adapters that are wrong somewhere exist; they are found here and not by the user.
-import type {
-  AttentionRequest,
-  LayerConfig,
-  LayerForwardRequest,
-  LinearRequest,
-  MergeRequest,
-  ParameterArrays,
-  Response,
+import {
+  resultNames,
+  type AttentionRequest,
+  type LayerConfig,
+  type LayerForwardRequest,
+  type LinearRequest,
+  type MergeRequest,
+  type ParameterArrays,
+  type Response,
 } from '../request.js';
 import { readAttention, type AttentionOptions } from '../validation/attention.js';
 import type { Host } from '../wasm/host.js';
@@ -23,7 +24,8 @@ interface Case {
 // Float32 sums in another order, over inputs of unit scale.
 const tolerance = 1e-4;
 
-const floats = (length: number, seed: number): Float32Array => {
+/** Numbers between −1.5 and 1.5. */
+export const floats = (length: number, seed: number): Float32Array => {
   let state = seed >>> 0;
   return Float32Array.from({ length }, () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -206,7 +208,7 @@ function mergeCase(): MergeRequest {
 }
 
 function difference(got: Response, wanted: Response): string | undefined {
-  for (const name of ['output', 'weights', 'averageWeights', 'scores', 'logSumExp'] as const) {
+  for (const name of resultNames) {
     const [a, b] = [got[name], wanted[name]];
     if (a?.length !== b?.length) return `${name} has ${a?.length} elements, not ${b?.length}`;
     for (let i = 0; i < (b?.length ?? 0); i++) {

@@ -37,6 +37,16 @@ export function kvRange({ heads, kvHeads }: SplitSizes, range: Range): Range {
   return { first: Math.floor(range.first / group), end: Math.ceil(range.end / group) };
 }
 
+/** Whether a call needs no splitting. */
+export function fitsWhole(sizes: SplitSizes, bindingBytes: number): boolean {
+  const { batch, heads, queries, keys, headDim, valueDim } = sizes;
+  // No array has more bytes than this: most calls need no closer look.
+  const floats = queries * keys + (queries + keys) * Math.max(headDim, valueDim, 3);
+  if (4 * batch * heads * floats + 192 * (batch + heads) <= bindingBytes) return true;
+  const pieces = splitAttention(sizes, bindingBytes);
+  return Array.isArray(pieces) && pieces.length === 1;
+}
+
 interface ArrayOf {
   name: string;
   bytes: number;

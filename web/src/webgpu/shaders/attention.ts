@@ -6,9 +6,7 @@
 import { paramsText } from './params.js';
 import { dropoutText, finishText, scoreText } from './score.js';
 import {
-  arrayType,
   constantsText,
-  loaderText,
   productStage,
   productText,
   range,
@@ -19,10 +17,14 @@ import {
   type Elements,
   type Tile,
 } from './tile.js';
-import { unitText } from './unit.js';
-
-/** Value columns of a workgroup: 64 or 128. */
-export const chunkColumns = (vectors: 1 | 2): number => threadsX * 4 * vectors;
+import {
+  beginText,
+  bindingsText,
+  loadersText,
+  splitStatsText,
+  statsText,
+  unitText,
+} from './unit.js';
 
 /** Row stride of the tile of weights, in vec4s: one more than the keys need, so that rows begin in different banks. */
 const weightStride = tileKeys / 4 + 1;
@@ -43,7 +45,7 @@ export function attentionText(
   vectors: 1 | 2,
   { elements, subgroups }: Writing = { elements: 'scalar', subgroups: false },
 ): string {
-  const { threadsY, threadRows } = tile;
+  const { threadRows } = tile;
   const rows = range(threadRows);
   const columns = range(vectors);
   const valueKeys = 16 / vectors; // keys of values in workgroup memory at a time
@@ -64,23 +66,14 @@ export function attentionText(
   return /* wgsl */ `
 ${subgroups ? 'enable subgroups;' : ''}
 ${paramsText()}
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> q: ${arrayType[elements]};
-@group(0) @binding(2) var<storage, read> k: ${arrayType[elements]};
-@group(0) @binding(3) var<storage, read> v: ${arrayType[elements]};
-@group(0) @binding(4) var<storage, read> bias: array<u32>;
-@group(0) @binding(5) var<storage, read> extras: array<u32>;
-@group(0) @binding(6) var<storage, read_write> out: array<f32>;
-@group(0) @binding(7) var<storage, read_write> stats: array<u32>;
+${bindingsText(elements, 'f32')}
 ${constantsText(tile)}
 const LANES = ${lanes}u;
 const STRIDE = ${weightStride}u;
 ${scoreText}
 ${dropoutText}
 ${finishText}
-${loaderText('q', 'params.head_dim', elements)}
-${loaderText('k', 'params.head_dim', elements)}
-${loaderText('v', 'params.value_dim', elements)}
+${loadersText(elements)}
 var<workgroup> weights: array<vec4f, ${tileRows(tile) * weightStride}>;
 var<workgroup> stage: array<vec4f, ${stageSize}>;
 var<workgroup> shared_floats: array<f32, ${tileThreads(tile)}>;
@@ -89,28 +82,11 @@ var<workgroup> row_factors: array<f32, ${tileRows(tile)}>;
 var<workgroup> unsafe_values: atomic<u32>;
 
 ${unitText}
-@compute @workgroup_size(${threadsX}, ${threadsY})
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t: u32) {
-  let work = params.first + group.x + group.y * params.grid_x;
-  if (work >= params.end) { return; }
-  let tx = t % ${threadsX}u;
-  let ty = t / ${threadsX}u;
-  let chunk = work % params.column_chunks;
-  let split = (work / params.column_chunks) % params.splits;
-  let unit = work / (params.column_chunks * params.splits);
-  let pair = unit / params.row_tiles;
-  let b = pair / params.kv_heads;
-  batch_head = vec2u(b, pair % params.kv_heads);
-  // A local as well: what private variables hold does not count as uniform, and barriers lie within the loops below.
-  let row0 = (unit % params.row_tiles) * TILE_ROWS;
-  first_row = row0;
-  let k_base = b * params.k_batch + batch_head.y * params.k_head;
-  let v_base = b * params.v_batch + batch_head.y * params.v_head;
-  let column0 = chunk * ${chunkColumns(vectors)}u;
+${beginText(tile, vectors)}
 
   if (t == 0u) { atomicStore(&unsafe_values, 0u); }
 
-  let range = keys_of_rows(b, row0, split);
+  let range = keys_of_rows(b, unit_row, split);
   let begin = range.x;
   let end = range.y;
 
@@ -210,20 +186,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
     if (params.splits > 1u) {
       row_factors[own] = 1.0;
       if (chunk == 0u) {
-        let rows = params.pass_units * TILE_ROWS;
-        let at = split * 2u * rows + (unit - params.first_unit) * TILE_ROWS + own;
-        stats[at] = bitcast<u32>(top);
-        stats[at + rows] = bitcast<u32>(total);
+        ${splitStatsText('own', 'top')}
       }
     } else {
       let factor = finished_factor(top, total, row.head);
       row_factors[own] = factor;
       if (chunk == 0u && row_exists(own)) {
-        let rows = params.batch * params.heads * params.queries;
-        let at = (b * params.heads + row.head) * params.queries + row.query;
-        stats[at] = bitcast<u32>(top);
-        stats[at + rows] = bitcast<u32>(factor);
-        stats[at + 2u * rows] = log_sum_exp(top, total);
+        ${statsText('row', 'top')}
       }
     }
   }

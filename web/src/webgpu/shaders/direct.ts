@@ -7,9 +7,7 @@
 import { paramsText } from './params.js';
 import { finishText, scoreText } from './score.js';
 import {
-  arrayType,
   constantsText,
-  loaderText,
   range,
   threadsX,
   tileKeys,
@@ -18,7 +16,14 @@ import {
   type Elements,
   type Tile,
 } from './tile.js';
-import { unitText } from './unit.js';
+import {
+  beginText,
+  bindingsText,
+  loadersText,
+  splitStatsText,
+  statsText,
+  unitText,
+} from './unit.js';
 
 /** The tile's rows on half as many threads where that is possible: fewer threads wait, and each load serves more rows. */
 export const directTile = (tile: Tile): Tile =>
@@ -32,7 +37,7 @@ const weightStride = tileKeys / 4;
  * values.
  */
 export function directText(tile: Tile, vectors: 1 | 2, elements: Elements): string {
-  const { threadsY, threadRows } = tile;
+  const { threadRows } = tile;
   const rows = range(threadRows);
   const columns = range(vectors);
   const keys = range(4);
@@ -54,42 +59,17 @@ export function directText(tile: Tile, vectors: 1 | 2, elements: Elements): stri
       ${lines((r) => `let p${r} = weights[${ofThread(r)} * STRIDE + g];`, 6)}`;
   return /* wgsl */ `
 ${paramsText()}
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> q: ${arrayType[elements]};
-@group(0) @binding(2) var<storage, read> k: ${arrayType[elements]};
-@group(0) @binding(3) var<storage, read> v: ${arrayType[elements]};
-@group(0) @binding(4) var<storage, read> bias: array<u32>;
-@group(0) @binding(5) var<storage, read> extras: array<u32>;
-@group(0) @binding(6) var<storage, read_write> out: array<vec4f>;
-@group(0) @binding(7) var<storage, read_write> stats: array<u32>;
+${bindingsText(elements, 'vec4f')}
 ${constantsText(tile)}
 const STRIDE = ${weightStride}u;
 ${scoreText}
 ${finishText}
-${loaderText('q', 'params.head_dim', elements)}
-${loaderText('k', 'params.head_dim', elements)}
-${loaderText('v', 'params.value_dim', elements)}
+${loadersText(elements)}
 var<workgroup> weights: array<vec4f, ${tileRows(tile) * weightStride}>;
 var<workgroup> shared_floats: array<f32, ${tileThreads(tile) * threadRows}>;
 ${unitText}
 
-@compute @workgroup_size(${threadsX}, ${threadsY})
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t: u32) {
-  let work = params.first + group.x + group.y * params.grid_x;
-  if (work >= params.end) { return; }
-  let tx = t % ${threadsX}u;
-  let ty = t / ${threadsX}u;
-  let chunk = work % params.column_chunks;
-  let split = (work / params.column_chunks) % params.splits;
-  let unit = work / (params.column_chunks * params.splits);
-  let pair = unit / params.row_tiles;
-  let b = pair / params.kv_heads;
-  batch_head = vec2u(b, pair % params.kv_heads);
-  let unit_row = (unit % params.row_tiles) * TILE_ROWS;
-  first_row = unit_row;
-  let k_base = b * params.k_batch + batch_head.y * params.k_head;
-  let v_base = b * params.v_batch + batch_head.y * params.v_head;
-  let column0 = chunk * ${threadsX * 4 * vectors}u;
+${beginText(tile, vectors)}
   let range = keys_of_rows(b, unit_row, split);
   ${lines(
     (
@@ -167,20 +147,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) t:
     var target_at = ((split * params.pass_units + unit - params.first_unit) * TILE_ROWS + tile_row) * params.value_dim;
     if (params.splits > 1u) {
       if (chunk == 0u && tx == 0u) {
-        let rows = params.pass_units * TILE_ROWS;
-        let at = split * 2u * rows + (unit - params.first_unit) * TILE_ROWS + tile_row;
-        stats[at] = bitcast<u32>(top${r});
-        stats[at + rows] = bitcast<u32>(total);
+        ${splitStatsText('tile_row', `top${r}`)}
       }
     } else {
       factor = finished_factor(top${r}, total, row${r}.head);
       target_at = b * params.out_batch + row${r}.head * params.out_head + row${r}.query * params.out_row;
       if (chunk == 0u && tx == 0u) {
-        let rows = params.batch * params.heads * params.queries;
-        let at = (b * params.heads + row${r}.head) * params.queries + row${r}.query;
-        stats[at] = bitcast<u32>(top${r});
-        stats[at + rows] = bitcast<u32>(factor);
-        stats[at + 2u * rows] = log_sum_exp(top${r}, total);
+        ${statsText(`row${r}`, `top${r}`)}
       }
     }
     ${columns

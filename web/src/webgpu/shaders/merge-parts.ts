@@ -2,7 +2,7 @@
 // WGSL twin of cpp/src/attention/merge.cc, one part at a time, so that their number needs no bindings. A workgroup takes a row.
 import { numbersText } from './score.js';
 
-export const mergePartsThreads = 64;
+const mergePartsThreads = 64;
 
 export function mergePartsText(): string {
   return /* wgsl */ `

@@ -18,6 +18,8 @@ export const tiles = {
 export const threadsX = 16;
 /** Keys a tile. */
 export const tileKeys = 64;
+/** Value columns of a workgroup: 64 or 128. */
+export const chunkColumns = (vectors: 1 | 2): number => threadsX * 4 * vectors;
 export const tileRows = ({ threadsY, threadRows }: Tile): number => threadsY * threadRows;
 export const tileThreads = ({ threadsY }: Tile): number => threadsX * threadsY;
 
