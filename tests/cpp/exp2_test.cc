@@ -50,6 +50,24 @@ TEST(Exp2, ErrorStaysWithinTheStatedBound) {
   RecordProperty("worst_ulp", std::to_string(worst));
 }
 
+TEST(Exp2, ShiftedByAWholeNumberItKeepsTheBoundAndRoundsNoDifference) {
+  const Exp2 exp2(kExp2Constants);
+  double worst = 0.0;
+  for (const float shift : {-62.0F, -1.0F, 0.0F, 1.0F, 17.0F, 63.0F}) {
+    const simd::Vector magic = exp2.magic - simd::Splat(shift);
+    for (const float sign : {1.0F, -1.0F}) {
+      EveryFloat(1e-10F, 126.0F, 9973, [&](float magnitude) {
+        const float x = sign * magnitude;
+        const double exponent = static_cast<double>(x) - static_cast<double>(shift);
+        if (exponent < -126.0 || exponent > 126.0) return;
+        worst = std::max(worst, Ulps(simd::FirstLane(exp2.Shifted(simd::Splat(x), magic)), std::exp2(exponent)));
+      });
+    }
+  }
+  EXPECT_LE(worst, kExp2MaxUlp);
+  RecordProperty("worst_ulp", std::to_string(worst));
+}
+
 TEST(Exp2, SpecialValues) {
   EXPECT_EQ(Exp2Of(0.0F), 1.0F);
   EXPECT_EQ(Exp2Of(-0.0F), 1.0F);

@@ -88,10 +88,10 @@ class BackwardRun {
     kernels_.pack_transposed(v, a_.v_strides.row, keys, a_.value_dim, scratch_.values_transposed);
     for (std::int32_t key = 0; key < keys; key += plan_.block_keys) {
       float* block = scratch_.keys + std::int64_t{key} * plan_.padded_dim;
-      const bool poisoned =
+      const float squares =
           kernels_.pack_columns(k + std::int64_t{key} * a_.k_strides.row, a_.k_strides.row,
                                 std::min(plan_.block_keys, keys - key), a_.head_dim, block, KeyPanel());
-      if (poisoned) kernels_.sanitize(block, std::int64_t{plan_.block_keys} * plan_.padded_dim);
+      if (!std::isfinite(squares)) kernels_.sanitize(block, std::int64_t{plan_.block_keys} * plan_.padded_dim);
     }
     const std::int64_t padded = RoundUp(keys, panel_);
     std::fill_n(scratch_.dk_transposed, padded * a_.head_dim, 0.0F);

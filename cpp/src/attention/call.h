@@ -105,7 +105,9 @@ struct AttentionScratch {
   float* keys;  // packed chunk, or unused when direct
   float* values;
   std::uint8_t* block_state;  // a packed block: absent, finite, or with NaN or infinities among its values
+  float* key_norms;           // of a packed block: its keys' largest norm, infinite where its values are large
   float* queries;             // [block_rows, D], scaled
+  float* query_norms;         // [block_rows]
   float* scores;              // [block_rows, block_keys]
   std::uint8_t* visible;      // [block_rows, block_keys]
   float* wide;                // [block_keys, wide_dim]: keys or values that are no floats, widened
@@ -122,8 +124,11 @@ struct AttentionScratch {
     const auto tile = tile_rows * static_cast<std::uint64_t>(plan.block_keys);
     keys = carver.Take<float>(CheckedMul(chunk, static_cast<std::uint64_t>(head_dim)));
     values = carver.Take<float>(CheckedMul(chunk, padded_dim));
-    block_state = carver.Take<std::uint8_t>(chunk / static_cast<std::uint64_t>(plan.block_keys) + 1);
+    const auto blocks = chunk / static_cast<std::uint64_t>(plan.block_keys) + 1;
+    block_state = carver.Take<std::uint8_t>(blocks);
+    key_norms = carver.Take<float>(blocks);
     queries = carver.Take<float>(CheckedMul(tile_rows, static_cast<std::uint64_t>(head_dim)));
+    query_norms = carver.Take<float>(tile_rows);
     scores = carver.Take<float>(tile);
     visible = carver.Take<std::uint8_t>(tile);
     wide = carver.Take<float>(

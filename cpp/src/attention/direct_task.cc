@@ -149,8 +149,8 @@ class DirectRun {
         kernels.visible(scratch_.scores + std::int64_t{r} * ld, keys, scratch_.visible + std::int64_t{r} * ld);
       }
     }
-    (call_.log2_units ? kernels.softmax_log2 : kernels.softmax_natural)(plan_.block_rows, width, scratch_.scores, ld,
-                                                                        rows.max, rows.sums, rows.rescale);
+    (call_.log2_units ? kernels.softmax_log2 : kernels.softmax_natural)(
+        plan_.block_rows, width, scratch_.scores, ld, nullptr, 0.0F, rows.max, rows.sums, rows.rescale);
     if (args.dropout_rate > 0.0F) {
       const kernels::Dropout dropout = call_.dropout();
       for (std::int32_t r = 0; r < plan_.block_rows; ++r) {

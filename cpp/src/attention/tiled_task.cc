@@ -86,12 +86,16 @@ class TiledRun {
       const AttentionArgs& args = call_.args;
       const FloatRows k = KeyRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
       call_.kernels->pack_transposed(k.data, k.stride, keys, args.head_dim, PackedKeys(block));
+      const float key_norm = call_.kernels->norms(k.data, k.stride, keys, args.head_dim, nullptr);
       const FloatRows v = ValueRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
-      const bool poisoned =
+      const float squares =
           call_.kernels->pack_columns(v.data, v.stride, keys, args.value_dim, PackedValues(block), ValuePanel());
+      const bool poisoned = !std::isfinite(squares);
       if (poisoned) {
         call_.kernels->sanitize(PackedValues(block), std::int64_t{plan_.block_keys} * plan_.padded_dim);
       }
+      // With values up to 2^32 no weight under the softmax's bound can make a sum overflow.
+      scratch_.key_norms[block] = squares < 0x1p64F ? key_norm : std::numeric_limits<float>::infinity();
       state = poisoned ? kPoisoned : kFinite;
     }
     return static_cast<BlockState>(state);
@@ -112,6 +116,7 @@ class TiledRun {
       if (!queries_ready) {
         call_.kernels->scale_rows(call_.Query(batch_, head_, row), args.q_strides.row, rows, args.head_dim,
                                   call_.query_scale, false, scratch_.queries, args.head_dim);
+        call_.kernels->norms(scratch_.queries, args.head_dim, rows, args.head_dim, scratch_.query_norms);
         queries_ready = true;
       }
       const std::int32_t block = (key - chunk) / plan_.block_keys;
@@ -123,7 +128,9 @@ class TiledRun {
         continue;
       }
       FinishScores(call_, visibility_, tile, masks);
-      Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state);
+      const bool bounded = masks == TileMasks::kOpen && tile.width == tile.keys && call_.additive == nullptr;
+      Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
+                 bounded ? scratch_.query_norms : nullptr, scratch_.key_norms[block]);
     }
   }
 
@@ -164,7 +171,7 @@ class TiledRun {
     }
   }
 
-  void Accumulate(const ScoreTile& tile, const float* values, BlockState state) {
+  void Accumulate(const ScoreTile& tile, const float* values, BlockState state, const float* norms, float key_norm) {
     const kernels::KernelTable& kernels = *call_.kernels;
     const RowStates rows = StatesOf(tile.row);
     if (state == kPoisoned) {
@@ -173,7 +180,7 @@ class TiledRun {
       }
     }
     const bool rescaled = (call_.log2_units ? kernels.softmax_log2 : kernels.softmax_natural)(
-        tile.rows, tile.width, tile.scores, tile.ld, rows.max, rows.sums, rows.rescale);
+        tile.rows, tile.width, tile.scores, tile.ld, norms, key_norm, rows.max, rows.sums, rows.rescale);
     if (call_.args.dropout_rate > 0.0F) {
       const kernels::Dropout dropout = call_.dropout();
       for (std::int32_t r = 0; r < tile.rows; ++r) {

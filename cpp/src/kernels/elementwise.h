@@ -3,6 +3,7 @@
 // Contract: any count; source and target are the same or do not overlap.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 
 #include "simd/simd.h"
@@ -38,6 +39,26 @@ struct Elementwise {
       }
       for (; i < size; ++i) target[i] = add ? target[i] + source[i] * factor : source[i] * factor;
     }
+  }
+
+  // The Euclidean norm of each row, or a little more, to norms where that is given; returns the largest that is a number.
+  // Squares that vanish hide nothing: a coordinate below 2^-74 against one whose square is finite makes less than 2^-10.
+  static float Norms(const float* source, std::ptrdiff_t stride, int rows, int size, float* norms) {
+    float largest = 0.0F;
+    for (int row = 0; row < rows; ++row, source += stride) {
+      simd::Vector squares = simd::Splat(0.0F);
+      int i = 0;
+      for (; i + simd::kLanes <= size; i += simd::kLanes) {
+        const simd::Vector x = simd::Load(source + i);
+        squares = simd::MulAdd(x, x, squares);
+      }
+      float sum = simd::Sum(squares);
+      for (; i < size; ++i) sum += source[i] * source[i];
+      const float norm = std::sqrt(sum) * (1.0F + 0x1p-10F);
+      if (norms != nullptr) norms[row] = norm;
+      if (norm > largest) largest = norm;
+    }
+    return largest;
   }
 };
 

@@ -34,14 +34,24 @@ struct Exp2 {
   V operator()(V x) const {
     const V bounded = simd::MaxKeepFirst(x, lowest);
     const V t = bounded + magic;
-    const V f = bounded - (t - magic);
+    return Polynomial(bounded - (t - magic)) * simd::LowBitsToExponent(t);
+  }
+
+  // 2^(x - shift) for a whole number `shift`, which `magic_less_shift` has been made with, and a result that is a normal
+  // number: no difference is rounded and nothing is bounded.
+  V Shifted(V x, V magic_less_shift) const {
+    const V t = x + magic_less_shift;
+    return Polynomial(x - (t - magic_less_shift)) * simd::LowBitsToExponent(t);
+  }
+
+  V Polynomial(V f) const {
     V p = simd::MulAdd(c[6], f, c[5]);
     p = simd::MulAdd(p, f, c[4]);
     p = simd::MulAdd(p, f, c[3]);
     p = simd::MulAdd(p, f, c[2]);
     p = simd::MulAdd(p, f, c[1]);
     p = simd::MulAdd(p, f, c[0]);
-    return p * simd::LowBitsToExponent(t);
+    return p;
   }
 
   V magic, lowest, c[7];

@@ -89,6 +89,7 @@ KernelTable table = {
     &Elementwise::Scale,
     &Elementwise::Divide,
     &Elementwise::ScaleRows,
+    &Elementwise::Norms,
     &ScoreRow::Softcap,
     &ScoreRow::AddBias,
     &ScoreRow::AddAlibi,

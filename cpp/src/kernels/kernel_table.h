@@ -29,21 +29,24 @@ struct KernelTable {
   void (*additive_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* panel, int k, const float* weights,
                           float* s, std::ptrdiff_t lds);
   // SoftmaxTile, scores in units of ln 2 and natural.
-  bool (*softmax_log2)(int rows, int width, float* s, std::ptrdiff_t ld, float* max, float* sums, float* rescale);
-  bool (*softmax_natural)(int rows, int width, float* s, std::ptrdiff_t ld, float* max, float* sums, float* rescale);
+  bool (*softmax_log2)(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float* max,
+                       float* sums, float* rescale);
+  bool (*softmax_natural)(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm,
+                          float* max, float* sums, float* rescale);
   // target[i] = e^(s[i] - max) * factor (2^ in units of ln 2), any count.
   void (*weights_log2)(float* s, std::ptrdiff_t count, float max, float factor);
   void (*weights_natural)(float* s, std::ptrdiff_t count, float max, float factor);
   // Pack.
   void (*pack_transposed)(const float* source, std::ptrdiff_t stride, int count, int size, float* panels);
-  bool (*pack_columns)(const float* source, std::ptrdiff_t stride, int count, int size, float* panels,
-                       std::ptrdiff_t panel_stride);
+  float (*pack_columns)(const float* source, std::ptrdiff_t stride, int count, int size, float* panels,
+                        std::ptrdiff_t panel_stride);
   void (*sanitize)(float* data, std::ptrdiff_t count);
   // Elementwise.
   void (*scale)(const float* source, int count, float factor, float* target);
   void (*divide)(const float* source, int count, float divisor, float* target);
   void (*scale_rows)(const float* source, std::ptrdiff_t stride, int rows, int size, float factor, bool add,
                      float* target, std::ptrdiff_t target_stride);
+  float (*norms)(const float* source, std::ptrdiff_t stride, int rows, int size, float* norms);
   // ScoreRow.
   void (*softcap)(float* s, int width, float cap);
   void (*add_bias)(float* s, int keys, const float* bias, std::ptrdiff_t column_stride);

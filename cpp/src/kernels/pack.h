@@ -34,12 +34,12 @@ struct Pack {
   }
 
   // Columns stay columns: `count` rows of `size` floats -> ceil(size / kPanel) panels, `panel_stride` floats apart,
-  // element (row, c) at panels[c / kPanel * panel_stride + row * kPanel + c % kPanel]. For values. NaN and infinities
-  // become 0; returns whether there were any, so that the caller can put them back where they are visible.
-  static bool Columns(const float* source, std::ptrdiff_t stride, int count, int size, float* panels,
-                      std::ptrdiff_t panel_stride) {
-    simd::Vector poison = simd::Splat(0.0F);  // x * 0 is NaN for NaN and infinities alone
-    float poison_tail = 0.0F;
+  // element (row, c) at panels[c / kPanel * panel_stride + row * kPanel + c % kPanel]. For values. Returns the sum
+  // of their squares, which is not finite where one of them is NaN or an infinity (or beyond 1e19).
+  static float Columns(const float* source, std::ptrdiff_t stride, int count, int size, float* panels,
+                       std::ptrdiff_t panel_stride) {
+    simd::Vector squares = simd::Splat(0.0F);
+    float tail = 0.0F;
     for (int column = 0; column < size; column += kPanel, panels += panel_stride) {
       const int width = size - column < kPanel ? size - column : kPanel;
       const float* from = source + column;
@@ -48,19 +48,18 @@ struct Pack {
         if (width == kPanel) {
           for (int v = 0; v < kPanel; v += simd::kLanes) {
             const simd::Vector x = simd::Load(from + v);
-            poison = simd::MulAdd(x, simd::Splat(0.0F), poison);
+            squares = simd::MulAdd(x, x, squares);
             simd::Store(to + v, x);
           }
         } else {
           for (int c = 0; c < kPanel; ++c) {
             to[c] = c < width ? from[c] : 0.0F;
-            poison_tail += to[c] * 0.0F;
+            tail += to[c] * to[c];
           }
         }
       }
     }
-    const float sum = simd::Sum(poison) + poison_tail;
-    return sum != 0.0F || sum != sum;
+    return simd::Sum(squares) + tail;
   }
 
   // Replaces NaN and infinities by 0.

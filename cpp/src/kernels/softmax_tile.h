@@ -1,12 +1,16 @@
 // Kernel: one step of the online softmax over a tile of scores, in place.
 //
 // Contract: `s` has `rows` rows of `width` scores (a multiple of kLanes) with row stride `ld`; hidden ones are
-// -infinity. The state of row r is its running maximum max[r], which starts at kLowestScore, and kLanes partial sums at
-// sums + r * kLanes, which start at 0. On return s holds exp(score - max), the state includes the tile, and rescale[r]
-// is the factor by which what was accumulated under the old maximum is to be multiplied. Returns whether any factor
-// differs from 1. Scores are in units of ln 2 when kLog2Units, else natural.
+// -infinity. The state of row r is max[r], which starts at kLowestScore and is the largest score so far (rounded up to a
+// whole number when kLog2Units), and kLanes partial sums at sums + r * kLanes, which start at 0. On return s holds
+// exp(score - max), the state includes the tile, and rescale[r] is the factor by which what was accumulated under the old
+// maximum is to be multiplied. Returns whether any factor differs from 1. Scores are in units of ln 2 when kLog2Units,
+// else natural.
+// Bounds: where `norms` is given, no score is hidden and |s| <= norms[r] * key_norm in row r. A row whose maximum can then
+// grow by kHeadroom at most keeps it as it is: nothing is looked for or rescaled, and exp(score - max) <= 2^kHeadroom.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <limits>
 
@@ -21,25 +25,31 @@ inline constexpr float kLowestScore = std::numeric_limits<float>::lowest();
 struct SoftmaxTile {
   using V = simd::Vector;
 
+  // 2^31 keys of weight 2^63 sum to less than overflows, even times values of 2^32.
+  static constexpr float kHeadroom = 63.0F;
+
   template <bool kLog2Units>
-  static bool Run(int rows, int width, float* s, std::ptrdiff_t ld, float* max, float* sums, float* rescale) {
+  static bool Run(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float* max,
+                  float* sums, float* rescale) {
     const Exp2 exp2(kExp2Constants);
     const V log2e = simd::Splat(kLog2e);
     bool rescaled = false;
     for (int r = 0; r < rows; ++r, s += ld, sums += simd::kLanes) {
       const float old_max = max[r];
-      V top = simd::Splat(old_max);
-      V top2 = top;
-      int i = 0;
-      for (; i + 2 * simd::kLanes <= width; i += 2 * simd::kLanes) {
-        top = simd::MaxKeepFirst(top, simd::Load(s + i));
-        top2 = simd::MaxKeepFirst(top2, simd::Load(s + i + simd::kLanes));
-      }
-      for (; i < width; i += simd::kLanes) top = simd::MaxKeepFirst(top, simd::Load(s + i));
-      const float new_max = simd::MaxLane(simd::MaxKeepFirst(top, top2));
-      const V shift = simd::Splat(new_max);
       V sum = simd::Load(sums);
       rescale[r] = 1.0F;
+      int i = 0;
+      if (kLog2Units && norms != nullptr && Within(norms[r] * key_norm, old_max)) {
+        const V magic = exp2.magic - simd::Splat(old_max);
+        for (; i < width; i += simd::kLanes) sum = sum + ExponentiateBounded(exp2, s + i, magic);
+        simd::Store(sums, sum);
+        continue;
+      }
+      V top = simd::Splat(old_max);
+      for (; i < width; i += simd::kLanes) top = simd::MaxKeepFirst(top, simd::Load(s + i));
+      float new_max = simd::MaxLane(top);
+      if (kLog2Units) new_max = std::ceil(new_max);
+      const V shift = simd::Splat(new_max);
       if (new_max != old_max) {
         const V difference = simd::Splat(old_max) - shift;
         const V factor = exp2(kLog2Units ? difference : difference * log2e);
@@ -48,14 +58,20 @@ struct SoftmaxTile {
         max[r] = new_max;
         rescaled = true;
       }
-      for (i = 0; i + 2 * simd::kLanes <= width; i += 2 * simd::kLanes) {
-        sum = sum + Exponentiate<kLog2Units>(exp2, s + i, shift, log2e);
-        sum = sum + Exponentiate<kLog2Units>(exp2, s + i + simd::kLanes, shift, log2e);
-      }
-      for (; i < width; i += simd::kLanes) sum = sum + Exponentiate<kLog2Units>(exp2, s + i, shift, log2e);
+      for (i = 0; i < width; i += simd::kLanes) sum = sum + Exponentiate<kLog2Units>(exp2, s + i, shift, log2e);
       simd::Store(sums, sum);
     }
     return rescaled;
+  }
+
+  // Whether scores of at most `bound` in size neither exceed the maximum by too much nor lie so far below it that 2^x would
+  // need Exp2's lower limit.
+  static bool Within(float bound, float max) { return bound - max <= kHeadroom && bound + max <= 2 * kHeadroom; }
+
+  [[gnu::always_inline]] static inline V ExponentiateBounded(const Exp2& exp2, float* s, V magic) {
+    const V p = exp2.Shifted(simd::Load(s), magic);
+    simd::Store(s, p);
+    return p;
   }
 
   template <bool kLog2Units>
