@@ -18,6 +18,7 @@ inline constexpr float kExp2MaxUlp = 1.5F;
 struct Exp2Constants {
   float magic;
   float lowest;
+  float log2e;
   float c[7];
 };
 extern const Exp2Constants& kExp2Constants;
@@ -28,6 +29,7 @@ struct Exp2 {
   explicit Exp2(const Exp2Constants& from)
       : magic(simd::Splat(from.magic)),
         lowest(simd::Splat(from.lowest)),
+        log2e(simd::Splat(from.log2e)),
         c{simd::Splat(from.c[0]), simd::Splat(from.c[1]), simd::Splat(from.c[2]), simd::Splat(from.c[3]),
           simd::Splat(from.c[4]), simd::Splat(from.c[5]), simd::Splat(from.c[6])} {}
 
@@ -35,6 +37,12 @@ struct Exp2 {
     const V bounded = simd::MaxKeepFirst(x, lowest);
     const V t = bounded + magic;
     return Polynomial(bounded - (t - magic)) * simd::LowBitsToExponent(t);
+  }
+
+  // The exponential of x in units of ln 2, or of a natural x.
+  template <bool kLog2Units>
+  V Of(V x) const {
+    return (*this)(kLog2Units ? x : x * log2e);
   }
 
   // 2^(x - shift) for a whole number `shift`, which `magic_less_shift` has been made with, and a result that is a normal
@@ -54,7 +62,7 @@ struct Exp2 {
     return p;
   }
 
-  V magic, lowest, c[7];
+  V magic, lowest, log2e, c[7];
 };
 
 }  // namespace headwise::kernels

@@ -25,6 +25,7 @@ namespace headwise::kernels {
 Exp2Constants exp2_constants = {
     12583039.0F,  // 1.5 * 2^23 + 127
     -127.0F,
+    1.44269504088896340736F,
     // Minimax in relative error on [-1/2, 1/2] with c0 = 1 (1.2 ULP with a multiply and an add, 1.0 fused). Degree 5
     // would save one operation of fourteen and cost 2.2 ULP.
     {1.0F, 0.6931471824645996F, 0.24022647738456726F, 0.055503323674201965F, 0.00961843691766262F,

@@ -12,7 +12,6 @@
 
 #include "kernels/exp2.h"
 #include "kernels/gemm_tile.h"
-#include "kernels/softmax_tile.h"
 #include "simd/simd.h"
 
 namespace headwise::kernels {
@@ -57,7 +56,6 @@ struct SoftmaxBackwardTile {
     const Exp2 exp2(kExp2Constants);
     const V hidden = simd::Splat(kHidden);
     const V zero = simd::Splat(0.0F);
-    const V log2e = simd::Splat(SoftmaxTile::kLog2e);
     for (int r = 0; r < rows; ++r, s += kPanel, dp += kPanel, ds += ld) {
       const V top = simd::Splat(shift[r]);
       const V row_delta = simd::Splat(delta[r]);
@@ -65,7 +63,7 @@ struct SoftmaxBackwardTile {
         const V score = simd::Load(s + i);
         const V x = score - top;
         // Selected, since the shift may be NaN.
-        const V p = simd::Select(score == hidden, zero, exp2(kLog2Units ? x : x * log2e));
+        const V p = simd::Select(score == hidden, zero, exp2.Of<kLog2Units>(x));
         V gradient = simd::Load(dp + i);
         if constexpr (kDropout) {
           const V factor = simd::Load(dropout + r * kPanel + i);

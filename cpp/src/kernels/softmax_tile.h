@@ -32,7 +32,6 @@ struct SoftmaxTile {
   static bool Run(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float* max,
                   float* sums, float* rescale) {
     const Exp2 exp2(kExp2Constants);
-    const V log2e = simd::Splat(kLog2e);
     bool rescaled = false;
     for (int r = 0; r < rows; ++r, s += ld, sums += simd::kLanes) {
       const float old_max = max[r];
@@ -51,14 +50,13 @@ struct SoftmaxTile {
       if (kLog2Units) new_max = std::ceil(new_max);
       const V shift = simd::Splat(new_max);
       if (new_max != old_max) {
-        const V difference = simd::Splat(old_max) - shift;
-        const V factor = exp2(kLog2Units ? difference : difference * log2e);
+        const V factor = exp2.Of<kLog2Units>(simd::Splat(old_max) - shift);
         sum = sum * factor;
         rescale[r] = simd::FirstLane(factor);
         max[r] = new_max;
         rescaled = true;
       }
-      for (i = 0; i < width; i += simd::kLanes) sum = sum + Exponentiate<kLog2Units>(exp2, s + i, shift, log2e);
+      for (i = 0; i < width; i += simd::kLanes) sum = sum + Exponentiate<kLog2Units>(exp2, s + i, shift);
       simd::Store(sums, sum);
     }
     return rescaled;
@@ -75,14 +73,11 @@ struct SoftmaxTile {
   }
 
   template <bool kLog2Units>
-  [[gnu::always_inline]] static inline V Exponentiate(const Exp2& exp2, float* s, V shift, V log2e) {
-    const V x = simd::Load(s) - shift;
-    const V p = exp2(kLog2Units ? x : x * log2e);
+  [[gnu::always_inline]] static inline V Exponentiate(const Exp2& exp2, float* s, V shift) {
+    const V p = exp2.Of<kLog2Units>(simd::Load(s) - shift);
     simd::Store(s, p);
     return p;
   }
-
-  static constexpr float kLog2e = 1.44269504088896340736F;
 };
 
 }  // namespace headwise::kernels

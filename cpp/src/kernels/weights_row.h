@@ -5,7 +5,8 @@
 
 #include <cstddef>
 
-#include "kernels/softmax_tile.h"
+#include "kernels/exp2.h"
+#include "simd/simd.h"
 
 namespace headwise::kernels {
 
@@ -16,16 +17,15 @@ struct WeightsRow {
   static void Run(float* s, std::ptrdiff_t count, float max, float factor) {
     const Exp2 exp2(kExp2Constants);
     const V shift = simd::Splat(max);
-    const V unit = simd::Splat(kLog2Units ? 1.0F : SoftmaxTile::kLog2e);
     const V scale = simd::Splat(factor);
     std::ptrdiff_t i = 0;
     for (; i + simd::kLanes <= count; i += simd::kLanes) {
-      simd::Store(s + i, exp2((simd::Load(s + i) - shift) * unit) * scale);
+      simd::Store(s + i, exp2.Of<kLog2Units>(simd::Load(s + i) - shift) * scale);
     }
     if (i < count) {
       alignas(64) float lanes[simd::kLanes] = {};
       for (std::ptrdiff_t n = i; n < count; ++n) lanes[n - i] = s[n];
-      simd::Store(lanes, exp2((simd::Load(lanes) - shift) * unit) * scale);
+      simd::Store(lanes, exp2.Of<kLog2Units>(simd::Load(lanes) - shift) * scale);
       for (std::ptrdiff_t n = i; n < count; ++n) s[n] = lanes[n - i];
     }
   }
