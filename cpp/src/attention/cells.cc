@@ -23,7 +23,8 @@ FloatRows Rows(const AttentionCall& call, const float* data, std::int64_t offset
 kernels::ReadAhead Ahead(const AttentionCall& call, const float* data, std::int64_t offset, std::int32_t stride,
                          std::int32_t count, std::int32_t size) {
   const auto cell = static_cast<std::ptrdiff_t>(CellBytes(call.args.cell_type));
-  return {reinterpret_cast<const unsigned char*>(data) + offset * cell, stride * cell, size * cell, count};
+  return {reinterpret_cast<const unsigned char*>(data) + offset * cell, stride * cell, size * cell,
+          kernels::ReadAhead::kStep * cell, count};
 }
 
 }  // namespace
