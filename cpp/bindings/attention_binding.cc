@@ -37,12 +37,13 @@ void EndCall(Address call) {
 
 }  // namespace
 
+HEADWISE_AT_ONCE(attention, AttentionOperation)
+HEADWISE_AT_ONCE(mergeAttention, MergeOperation)
+HEADWISE_AT_ONCE(attentionBackward, AttentionBackwardOperation)
+
 EMSCRIPTEN_BINDINGS(headwise_attention) {
-  emscripten::function("attention", &RunAtOnce<AttentionOperation>);
   emscripten::function("beginAttention", &Begin<AttentionOperation>);
-  emscripten::function("mergeAttention", &RunAtOnce<MergeOperation>);
   emscripten::function("beginMergeAttention", &Begin<MergeOperation>);
-  emscripten::function("attentionBackward", &RunAtOnce<AttentionBackwardOperation>);
   emscripten::function("beginAttentionBackward", &Begin<AttentionBackwardOperation>);
   emscripten::function("runCall", &RunCall);
   emscripten::function("endCall", &EndCall);

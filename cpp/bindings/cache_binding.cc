@@ -52,8 +52,9 @@ std::int32_t TrimCache(Address cache, Address lengths) {
 
 }  // namespace
 
+HEADWISE_AT_ONCE(cacheStep, StepOperation)
+
 EMSCRIPTEN_BINDINGS(headwise_cache) {
-  emscripten::function("cacheStep", &RunAtOnce<StepOperation>);
   emscripten::function("beginCacheStep", &Begin<StepOperation>);
   emscripten::function("createCache", &CreateCache);
   emscripten::function("forkCache", &ForkCache);

@@ -50,8 +50,9 @@ void ParameterShapeOf(Address layer, std::int32_t kind, Address target) {
 
 }  // namespace
 
+HEADWISE_AT_ONCE(layerForward, LayerOperation)
+
 EMSCRIPTEN_BINDINGS(headwise_layer) {
-  emscripten::function("layerForward", &RunAtOnce<LayerOperation>);
   emscripten::function("beginLayerForward", &Begin<LayerOperation>);
   emscripten::function("createLayer", &CreateLayer);
   emscripten::function("destroyLayer", &DestroyLayer);

@@ -278,6 +278,8 @@ export type ComputeRequest =
   | MergeRequest
   | CacheStepRequest;
 
+export type Operation = ComputeRequest['op'];
+
 /** Short business with a layer. `layer` is a number that the caller chooses. */
 export type LayerRequest =
   | { op: 'createLayer'; layer: number; config: LayerConfig }

@@ -22,7 +22,7 @@ export interface Shaped<A> {
 
 export function product(shape: readonly number[]): number {
   let result = 1;
-  for (const size of shape) result *= size;
+  for (let axis = 0; axis < shape.length; axis++) result *= shape[axis] as number;
   return result;
 }
 
@@ -31,16 +31,16 @@ export function readShape(name: string, value: unknown): number[] {
   if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && kindOf(value).endsWith('Array'))) {
     throw invalidType(`${name}: an array of sizes wanted, got ${describe(value)}`);
   }
+  const given = value as unknown as ArrayLike<unknown>;
   const sizes: number[] = [];
-  for (const size of value as unknown as ArrayLike<unknown> & Iterable<unknown>) {
+  for (let axis = 0; axis < given.length; axis++) {
+    const size = given[axis];
     if (typeof size !== 'number') {
-      throw invalidType(
-        `${name}: sizes are numbers, got ${describe(size)} for axis ${sizes.length}`,
-      );
+      throw invalidType(`${name}: sizes are numbers, got ${describe(size)} for axis ${axis}`);
     }
     if (!Number.isInteger(size) || size < 0 || size > maxSize) {
       throw invalidShape(
-        `${name}: sizes are whole numbers from 0 to ${maxSize}, got ${size} for axis ${sizes.length}`,
+        `${name}: sizes are whole numbers from 0 to ${maxSize}, got ${size} for axis ${axis}`,
       );
     }
     sizes.push(size);

@@ -5,10 +5,10 @@ import {
   type AttentionBackwardRequest,
   type AttentionRequest,
   type AttentionSettings,
-  type BroadcastStrides,
   type CacheStepRequest,
   type ComputeRequest,
   type LayerForwardRequest,
+  type Operation,
   type Response,
   type RotaryRequest,
   type RotarySettings,
@@ -16,7 +16,7 @@ import {
   type TransformerBatch,
   type TransformerDecodeRequest,
 } from '../request.js';
-import type { Layout } from './glue.js';
+import type { Bindings, Layout } from './glue.js';
 import { Struct } from './struct.js';
 
 /** An array that goes in, and the field that is to point at it. */
@@ -38,29 +38,76 @@ export interface Plan {
   outputs: Output[];
 }
 
-export type Operation = ComputeRequest['op'];
+/** An operation in the core: its struct, and what is called with the struct's address. */
+export interface Entry {
+  struct: Struct;
+  run: (args: number) => number;
+  begin: (args: number) => number;
+}
 
-/** The struct of each operation. */
-export function structsOf(layout: Layout): Record<Operation, Struct> {
+export function entriesOf(bindings: Bindings, layout: Layout): Record<Operation, Entry> {
+  const struct = (name: string): Struct => new Struct(layout, name);
   return {
-    attention: new Struct(layout, 'AttentionArgs'),
-    attentionBackward: new Struct(layout, 'AttentionBackwardArgs').with(
-      'attention',
-      'AttentionArgs',
-    ),
-    layerForward: new Struct(layout, 'LayerForwardArgs').with('call.attention', 'AttentionArgs'),
-    transformerForward: new Struct(layout, 'TransformerForwardArgs').with(
-      'batch',
-      'TransformerBatch',
-    ),
-    transformerStep: new Struct(layout, 'TransformerStepArgs').with('batch', 'TransformerBatch'),
-    transformerDecode: new Struct(layout, 'TransformerDecodeArgs'),
-    linear: new Struct(layout, 'LinearArgs'),
-    embedding: new Struct(layout, 'EmbeddingArgs'),
-    positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
-    rotaryEmbedding: new Struct(layout, 'RotaryArgs'),
-    mergeAttention: new Struct(layout, 'MergeArgs'),
-    cacheStep: new Struct(layout, 'KeyValueStepArgs').with('call', 'AttentionArgs'),
+    attention: {
+      struct: struct('AttentionArgs'),
+      run: bindings._attention,
+      begin: bindings.beginAttention,
+    },
+    attentionBackward: {
+      struct: struct('AttentionBackwardArgs').with('attention', 'AttentionArgs'),
+      run: bindings._attentionBackward,
+      begin: bindings.beginAttentionBackward,
+    },
+    layerForward: {
+      struct: struct('LayerForwardArgs').with('call.attention', 'AttentionArgs'),
+      run: bindings._layerForward,
+      begin: bindings.beginLayerForward,
+    },
+    transformerForward: {
+      struct: struct('TransformerForwardArgs').with('batch', 'TransformerBatch'),
+      run: bindings._transformerForward,
+      begin: bindings.beginTransformerForward,
+    },
+    transformerStep: {
+      struct: struct('TransformerStepArgs').with('batch', 'TransformerBatch'),
+      run: bindings._transformerStep,
+      begin: bindings.beginTransformerStep,
+    },
+    transformerDecode: {
+      struct: struct('TransformerDecodeArgs'),
+      run: bindings._transformerDecode,
+      begin: bindings.beginTransformerDecode,
+    },
+    linear: {
+      struct: struct('LinearArgs'),
+      run: bindings._linear,
+      begin: bindings.beginLinear,
+    },
+    embedding: {
+      struct: struct('EmbeddingArgs'),
+      run: bindings._embedding,
+      begin: bindings.beginEmbedding,
+    },
+    positionalEncoding: {
+      struct: struct('PositionalEncodingArgs'),
+      run: bindings._positionalEncoding,
+      begin: bindings.beginPositionalEncoding,
+    },
+    rotaryEmbedding: {
+      struct: struct('RotaryArgs'),
+      run: bindings._rotaryEmbedding,
+      begin: bindings.beginRotaryEmbedding,
+    },
+    mergeAttention: {
+      struct: struct('MergeArgs'),
+      run: bindings._mergeAttention,
+      begin: bindings.beginMergeAttention,
+    },
+    cacheStep: {
+      struct: struct('KeyValueStepArgs').with('call', 'AttentionArgs'),
+      run: bindings._cacheStep,
+      begin: bindings.beginCacheStep,
+    },
   };
 }
 
@@ -93,7 +140,7 @@ export function planOf(
       struct.set('heads', heads);
       struct.set('rows', rows);
       struct.set('size', size);
-      setStrides(struct, strideFields, request.strides);
+      struct.setAll('strides', request.strides);
       const length = batch * heads * rows;
       return {
         inputs: [
@@ -180,12 +227,12 @@ function planBatch(request: TransformerBatch, struct: Struct): Plan {
   give('target_mask', request.targetMask);
   give('memory_mask', request.memoryMask);
   give('labels', request.labels);
-  for (const { scope, maskField, maskFields, biasField, biasFields } of scopes) {
+  for (const { scope, maskField, maskStrides, biasField, biasStrides } of scopes) {
     const { mask, bias } = request[`${scope}Scope`] ?? {};
     give(maskField, mask?.data);
-    if (mask !== undefined) setStrides(struct, maskFields, mask.strides);
+    if (mask !== undefined) struct.setAll(maskStrides, mask.strides);
     give(biasField, bias?.data);
-    if (bias !== undefined) setStrides(struct, biasFields, bias.strides);
+    if (bias !== undefined) struct.setAll(biasStrides, bias.strides);
   }
   return { inputs, outputs: [] };
 }
@@ -218,11 +265,11 @@ function planSettings(request: AttentionSettings, struct: Struct): Plan {
   struct.set('window_right', request.window[1]);
   if (request.bias !== undefined) {
     give('bias', request.bias.data);
-    setStrides(struct, biasFields, request.bias.strides);
+    struct.setAll('bias_strides', request.bias.strides);
   }
   if (request.mask !== undefined) {
     give('mask', request.mask.data);
-    setStrides(struct, maskFields, request.mask.strides);
+    struct.setAll('mask_strides', request.mask.strides);
     struct.set('mask_bits', request.mask.bits === true ? 1 : 0);
   }
   if (request.blockMask !== undefined) {
@@ -299,10 +346,10 @@ function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct): Plan
   struct.set('head_dim', request.headDim);
   struct.set('value_dim', request.valueDim);
   struct.set('scale', request.scale);
-  setStrides(struct, qFields, request.qStrides);
-  setStrides(struct, kFields, request.kStrides);
-  setStrides(struct, vFields, request.vStrides);
-  setStrides(struct, outFields, request.outStrides);
+  struct.setAll('q_strides', request.qStrides);
+  struct.setAll('k_strides', request.kStrides);
+  struct.setAll('v_strides', request.vStrides);
+  struct.setAll('out_strides', request.outStrides);
   plan.inputs.push({ field: 'q', array: request.q }, { field: 'k', array: request.k });
   const { packed } = request;
   if (packed !== undefined) {
@@ -310,7 +357,7 @@ function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct): Plan
       { field: 'q_starts', array: packed.qStarts },
       { field: 'k_starts', array: packed.kStarts },
     );
-    setStrides(struct, logSumExpFields, [0, packed.queries, 1]);
+    struct.setAll('log_sum_exp_strides', [0, packed.queries, 1]);
   }
   return plan;
 }
@@ -321,12 +368,12 @@ function planCacheStep(request: CacheStepRequest, struct: Struct): Plan {
   struct.set('head_dim', request.headDim);
   struct.set('value_dim', request.valueDim);
   struct.set('scale', request.scale);
-  setStrides(struct, kFields, request.kStrides);
-  setStrides(struct, vFields, request.vStrides);
+  struct.setAll('k_strides', request.kStrides);
+  struct.setAll('v_strides', request.vStrides);
   plan.inputs.push({ field: 'k', array: request.k }, { field: 'v', array: request.v });
   if (request.q !== undefined) {
-    setStrides(struct, qFields, request.qStrides as Strides);
-    setStrides(struct, outFields, request.outStrides as Strides);
+    struct.setAll('q_strides', request.qStrides as Strides);
+    struct.setAll('out_strides', request.outStrides as Strides);
     plan.inputs.push({ field: 'q', array: request.q });
     const length = request.batch * request.heads * request.queries * request.valueDim;
     plan.outputs.push({ field: 'out', result: 'output', length });
@@ -345,8 +392,8 @@ function planRotary(request: RotaryRequest, struct: Struct): Plan {
   struct.set('base', request.base);
   struct.set('position', request.offset);
   setRotaryScaling(struct, 'scaling', scaling);
-  setStrides(struct, xFields, request.strides);
-  setStrides(struct, yFields, request.strides);
+  struct.setAll('x_strides', request.strides);
+  struct.setAll('y_strides', request.strides);
   const inputs: Input[] = [{ field: 'x', array: request.x }];
   if (positions !== undefined) {
     struct.set('row_positions_batch', positions.batchStride);
@@ -401,32 +448,10 @@ function planLayerForward(request: LayerForwardRequest, struct: Struct): Plan {
 }
 
 // Names put together once, not at every call.
-const qFields = stridesFields('q_strides');
-const kFields = stridesFields('k_strides');
-const vFields = stridesFields('v_strides');
-const outFields = stridesFields('out_strides');
-const xFields = stridesFields('x_strides');
-const yFields = stridesFields('y_strides');
-const strideFields = stridesFields('strides');
-const logSumExpFields = stridesFields('log_sum_exp_strides');
-const biasFields = stridesFields('bias_strides');
-const maskFields = stridesFields('mask_strides');
 const scopes = (['source', 'target', 'memory'] as const).map((scope) => ({
   scope,
   maskField: `${scope}_scope.mask`,
-  maskFields: stridesFields(`${scope}_scope.mask_strides`),
+  maskStrides: `${scope}_scope.mask_strides`,
   biasField: `${scope}_scope.bias`,
-  biasFields: stridesFields(`${scope}_scope.bias_strides`),
+  biasStrides: `${scope}_scope.bias_strides`,
 }));
-
-function stridesFields(name: string): [string, string, string, string] {
-  return [`${name}.batch`, `${name}.head`, `${name}.row`, `${name}.column`];
-}
-
-function setStrides(
-  struct: Struct,
-  fields: readonly string[],
-  strides: Strides | BroadcastStrides,
-): void {
-  for (let i = 0; i < strides.length; i++) struct.set(fields[i] as string, strides[i] as number);
-}

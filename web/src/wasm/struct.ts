@@ -15,6 +15,8 @@ export class Struct {
   readonly size: number;
   readonly #layout: Layout;
   readonly #slots = new Map<string, Slot>();
+  // Those of a field's own fields, in their order, such as a field of strides has.
+  readonly #groups = new Map<string, Slot[]>();
   readonly #words: Int32Array;
   readonly #floats: Float32Array;
 
@@ -35,14 +37,15 @@ export class Struct {
 
   #add(fields: Layout[string]['fields'], base: number): void {
     for (const [name, [offset, kind]] of Object.entries(fields)) {
-      this.#slots.set(name, { word: (base + offset) / 4, isFloat: kind === 'f32' });
+      const slot = { word: (base + offset) / 4, isFloat: kind === 'f32' };
+      this.#slots.set(name, slot);
+      const group = name.slice(0, Math.max(name.lastIndexOf('.'), 0));
+      this.#groups.set(group, [...(this.#groups.get(group) ?? []), slot]);
     }
   }
 
   #slot(name: string): Slot {
-    const slot = this.#slots.get(name);
-    if (slot === undefined) throw new Error(`the core's structs have no field ${name}`);
-    return slot;
+    return this.#slots.get(name) ?? missing(name);
   }
 
   /** Where a field lies, counted from the struct's start. */
@@ -55,7 +58,18 @@ export class Struct {
   }
 
   set(name: string, value: number): void {
-    const { word, isFloat } = this.#slot(name);
+    this.#put(this.#slot(name), value);
+  }
+
+  /** Sets the first of the fields that a field has: strides, by the name of all. */
+  setAll(name: string, values: readonly number[]): void {
+    const slots = this.#groups.get(name) ?? missing(name);
+    for (let i = 0; i < values.length; i++) {
+      this.#put(slots[i] ?? missing(`${name}, ${i}`), values[i] as number);
+    }
+  }
+
+  #put({ word, isFloat }: Slot, value: number): void {
     // An Int32Array takes numbers modulo 2^32, which is right for addresses and unsigned words too.
     if (isFloat) this.#floats[word] = value;
     else this.#words[word] = value;
@@ -64,4 +78,8 @@ export class Struct {
   write(views: Views, address: number): void {
     views.i32.set(this.#words, address / 4);
   }
+}
+
+function missing(name: string): never {
+  throw new Error(`the core's structs have no field ${name}`);
 }
