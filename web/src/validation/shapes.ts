@@ -31,10 +31,9 @@ export function readShape(name: string, value: unknown): number[] {
   if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && kindOf(value).endsWith('Array'))) {
     throw invalidType(`${name}: an array of sizes wanted, got ${describe(value)}`);
   }
-  const given = value as unknown as ArrayLike<unknown>;
-  const sizes: number[] = [];
-  for (let axis = 0; axis < given.length; axis++) {
-    const size = given[axis];
+  const sizes: unknown[] = [...(value as Iterable<unknown>)];
+  for (let axis = 0; axis < sizes.length; axis++) {
+    const size = sizes[axis];
     if (typeof size !== 'number') {
       throw invalidType(`${name}: sizes are numbers, got ${describe(size)} for axis ${axis}`);
     }
@@ -43,9 +42,8 @@ export function readShape(name: string, value: unknown): number[] {
         `${name}: sizes are whole numbers from 0 to ${maxSize}, got ${size} for axis ${axis}`,
       );
     }
-    sizes.push(size);
   }
-  return sizes;
+  return sizes as number[];
 }
 
 /** The number of elements must be the product of the sizes. */

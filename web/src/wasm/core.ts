@@ -24,7 +24,8 @@ import { Caches } from './caches.js';
 import { Decodings } from './decodings.js';
 import type { Bindings } from './glue.js';
 import { alignUp, Heap, type Block } from './heap.js';
-import { entriesOf, planOf, setRope, type Entry, type Input, type Output } from './operations.js';
+import { entriesOf, planOf, setRope, type Entry } from './operations.js';
+import type { Input, Output } from './plan.js';
 import { Struct } from './struct.js';
 
 /** A call that runs in slices. `end` must follow, whatever happened. */
@@ -36,9 +37,7 @@ export interface CoreCall {
 }
 
 interface Staged {
-  outputs: Output[];
-  /** Where each output begins. */
-  addresses: number[];
+  outputs: readonly Output[];
   block: Block;
 }
 
@@ -121,50 +120,32 @@ export class Core {
     };
   }
 
-  // Struct, inputs and outputs in one block, one after the other.
+  // One block for a call; see plan.ts.
   #stage(request: ComputeRequest, struct: Struct): Staged {
     const plan = planOf(request, struct, this.#addressOf, this.#cacheOf, this.#decodingOf);
-    const { inputs, outputs } = plan;
-    // Each array's place, counted from the block's start.
-    const places: number[] = [];
-    let bytes = alignUp(struct.size);
-    for (let i = 0; i < inputs.length; i++) {
-      const { array } = inputs[i] as Input;
-      // The same array given twice (a layer's query, key and value) is staged once.
-      let twin = 0;
-      while ((inputs[twin] as Input).array !== array) twin++;
-      places.push(twin < i ? (places[twin] as number) : bytes);
-      // Places are told apart below, so that an empty array has one as well.
-      if (twin === i) bytes += alignUp(Math.max(array.byteLength, 1));
-    }
-    for (const { length } of outputs) {
-      places.push(bytes);
-      bytes += alignUp(length * 4);
-    }
+    const { inputs, outputs, bytes } = plan;
     const block = this.#heap.takeBlock(bytes, request.op);
+    const { address } = block;
     for (let i = 0; i < inputs.length; i++) {
-      const { field, array } = inputs[i] as Input;
-      const place = places[i] as number;
-      struct.set(field, block.address + place);
-      if (places.indexOf(place) === i) this.#heap.write(array, block.address + place);
+      const { field, array, place, twin } = inputs[i] as Input;
+      struct.set(field, address + place);
+      if (!twin) this.#heap.write(array, address + place);
     }
-    const addresses: number[] = [];
     for (let i = 0; i < outputs.length; i++) {
-      const address = block.address + (places[inputs.length + i] as number);
-      struct.set((outputs[i] as Output).field, address);
-      addresses.push(address);
+      const { field, place } = outputs[i] as Output;
+      struct.set(field, address + place);
     }
-    struct.write(this.#heap.views(block.address + struct.size), block.address);
-    return { outputs, addresses, block };
+    struct.write(this.#heap.views(address + bytes), address);
+    return { outputs, block };
   }
 
-  #collect(request: ComputeRequest, { outputs, addresses }: Staged, out?: Float32Array): Response {
+  #collect(request: ComputeRequest, { outputs, block }: Staged, out?: Float32Array): Response {
     const response: Response = {};
     if (request.op === 'cacheStep') response.lengths = this.#caches.lengths(request.cache);
     for (let i = 0; i < outputs.length; i++) {
-      const { result, length } = outputs[i] as Output;
-      const address = addresses[i] as number;
-      response[result] = this.#heap.read(address, length, result === 'output' ? out : undefined);
+      const { result, length, place } = outputs[i] as Output;
+      const array = result === 'output' ? out : undefined;
+      response[result] = this.#heap.read(block.address + place, length, array);
     }
     return response;
   }
