@@ -361,7 +361,7 @@ export const resultNames = [
 
 /** Whether the results are to stay on the GPU. */
 export function isResident(request: Request): boolean {
-  return 'resident' in request && request.resident === true;
+  return (request as { resident?: boolean }).resident === true;
 }
 
 /** One array after the other. */

@@ -127,7 +127,7 @@ export function planOf(
       struct.set('heads', heads);
       struct.set('rows', rows);
       struct.set('size', size);
-      struct.setAll('strides', request.strides);
+      struct.setStrides('strides', request.strides);
       const length = batch * heads * rows;
       plan.input('outputs', joined(request.outputs));
       plan.input('log_sum_exps', joined(request.logSumExps));
@@ -207,9 +207,9 @@ function planBatch(request: TransformerBatch, struct: Struct, plan: Plan): void 
   for (const { scope, maskField, maskStrides, biasField, biasStrides } of scopes) {
     const { mask, bias } = request[`${scope}Scope`] ?? {};
     plan.input(maskField, mask?.data);
-    if (mask !== undefined) struct.setAll(maskStrides, mask.strides);
+    if (mask !== undefined) struct.setStrides(maskStrides, mask.strides);
     plan.input(biasField, bias?.data);
-    if (bias !== undefined) struct.setAll(biasStrides, bias.strides);
+    if (bias !== undefined) struct.setStrides(biasStrides, bias.strides);
   }
 }
 
@@ -236,11 +236,11 @@ function planSettings(request: AttentionSettings, struct: Struct, plan: Plan): v
   struct.set('window_right', request.window[1]);
   if (request.bias !== undefined) {
     plan.input('bias', request.bias.data);
-    struct.setAll('bias_strides', request.bias.strides);
+    struct.setStrides('bias_strides', request.bias.strides);
   }
   if (request.mask !== undefined) {
     plan.input('mask', request.mask.data);
-    struct.setAll('mask_strides', request.mask.strides);
+    struct.setStrides('mask_strides', request.mask.strides);
     struct.set('mask_bits', request.mask.bits === true ? 1 : 0);
   }
   if (request.blockMask !== undefined) {
@@ -314,17 +314,17 @@ function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct, plan:
   struct.set('head_dim', request.headDim);
   struct.set('value_dim', request.valueDim);
   struct.set('scale', request.scale);
-  struct.setAll('q_strides', request.qStrides);
-  struct.setAll('k_strides', request.kStrides);
-  struct.setAll('v_strides', request.vStrides);
-  struct.setAll('out_strides', request.outStrides);
+  struct.setStrides('q_strides', request.qStrides);
+  struct.setStrides('k_strides', request.kStrides);
+  struct.setStrides('v_strides', request.vStrides);
+  struct.setStrides('out_strides', request.outStrides);
   plan.input('q', request.q);
   plan.input('k', request.k);
   const { packed } = request;
   if (packed !== undefined) {
     plan.input('q_starts', packed.qStarts);
     plan.input('k_starts', packed.kStarts);
-    struct.setAll('log_sum_exp_strides', [0, packed.queries, 1]);
+    struct.setStrides('log_sum_exp_strides', [0, packed.queries, 1]);
   }
 }
 
@@ -334,13 +334,13 @@ function planCacheStep(request: CacheStepRequest, struct: Struct, plan: Plan): v
   struct.set('head_dim', request.headDim);
   struct.set('value_dim', request.valueDim);
   struct.set('scale', request.scale);
-  struct.setAll('k_strides', request.kStrides);
-  struct.setAll('v_strides', request.vStrides);
+  struct.setStrides('k_strides', request.kStrides);
+  struct.setStrides('v_strides', request.vStrides);
   plan.input('k', request.k);
   plan.input('v', request.v);
   if (request.q !== undefined) {
-    struct.setAll('q_strides', request.qStrides as Strides);
-    struct.setAll('out_strides', request.outStrides as Strides);
+    struct.setStrides('q_strides', request.qStrides as Strides);
+    struct.setStrides('out_strides', request.outStrides as Strides);
     plan.input('q', request.q);
     const length = request.batch * request.heads * request.queries * request.valueDim;
     plan.output('out', 'output', length);
@@ -358,8 +358,8 @@ function planRotary(request: RotaryRequest, struct: Struct, plan: Plan): void {
   struct.set('base', request.base);
   struct.set('position', request.offset);
   setRotaryScaling(struct, 'scaling', scaling);
-  struct.setAll('x_strides', request.strides);
-  struct.setAll('y_strides', request.strides);
+  struct.setStrides('x_strides', request.strides);
+  struct.setStrides('y_strides', request.strides);
   plan.input('x', request.x);
   if (positions !== undefined) {
     struct.set('row_positions_batch', positions.batchStride);
