@@ -1,7 +1,7 @@
 // Wasm: the one owner of the module's memory: views of it, allocation, and the staging blocks that calls reuse.
 //
 // Growing the memory gives it another buffer and detaches (or outdates) every view, so views are asked for anew after each
-// allocation; they are the same ones as long as the buffer is.
+// allocation; they are the same ones as long as these reach far enough.
 import { outOfMemory } from '../errors.js';
 import { isFloat32Array } from '../validation/arrays.js';
 import type { Bindings } from './glue.js';
