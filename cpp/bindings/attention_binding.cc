@@ -37,9 +37,11 @@ void EndCall(Address call) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
 HEADWISE_AT_ONCE(attention, AttentionOperation)
 HEADWISE_AT_ONCE(mergeAttention, MergeOperation)
 HEADWISE_AT_ONCE(attentionBackward, AttentionBackwardOperation)
+// NOLINTEND(readability-identifier-naming)
 
 EMSCRIPTEN_BINDINGS(headwise_attention) {
   emscripten::function("beginAttention", &Begin<AttentionOperation>);

@@ -50,7 +50,9 @@ void ParameterShapeOf(Address layer, std::int32_t kind, Address target) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
 HEADWISE_AT_ONCE(layerForward, LayerOperation)
+// NOLINTEND(readability-identifier-naming)
 
 EMSCRIPTEN_BINDINGS(headwise_layer) {
   emscripten::function("beginLayerForward", &Begin<LayerOperation>);

@@ -33,10 +33,12 @@ struct RotaryOperation {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
 HEADWISE_AT_ONCE(linear, LinearOperation)
 HEADWISE_AT_ONCE(embedding, EmbeddingOperation)
 HEADWISE_AT_ONCE(positionalEncoding, PositionalEncodingOperation)
 HEADWISE_AT_ONCE(rotaryEmbedding, RotaryOperation)
+// NOLINTEND(readability-identifier-naming)
 
 EMSCRIPTEN_BINDINGS(headwise_nn) {
   emscripten::function("beginLinear", &Begin<LinearOperation>);

@@ -136,9 +136,11 @@ val TransformerTensors(Address model) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
 HEADWISE_AT_ONCE(transformerForward, ForwardOperation)
 HEADWISE_AT_ONCE(transformerStep, StepOperation)
 HEADWISE_AT_ONCE(transformerDecode, DecodeOperation)
+// NOLINTEND(readability-identifier-naming)
 
 EMSCRIPTEN_BINDINGS(headwise_transformer) {
   emscripten::function("createTransformer", &CreateTransformer);
