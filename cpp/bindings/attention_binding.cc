@@ -37,12 +37,15 @@ void EndCall(Address call) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
+HEADWISE_AT_ONCE(attention, AttentionOperation)
+HEADWISE_AT_ONCE(mergeAttention, MergeOperation)
+HEADWISE_AT_ONCE(attentionBackward, AttentionBackwardOperation)
+// NOLINTEND(readability-identifier-naming)
+
 EMSCRIPTEN_BINDINGS(headwise_attention) {
-  emscripten::function("attention", &RunAtOnce<AttentionOperation>);
   emscripten::function("beginAttention", &Begin<AttentionOperation>);
-  emscripten::function("mergeAttention", &RunAtOnce<MergeOperation>);
   emscripten::function("beginMergeAttention", &Begin<MergeOperation>);
-  emscripten::function("attentionBackward", &RunAtOnce<AttentionBackwardOperation>);
   emscripten::function("beginAttentionBackward", &Begin<AttentionBackwardOperation>);
   emscripten::function("runCall", &RunCall);
   emscripten::function("endCall", &EndCall);

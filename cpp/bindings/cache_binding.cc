@@ -52,8 +52,11 @@ std::int32_t TrimCache(Address cache, Address lengths) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
+HEADWISE_AT_ONCE(cacheStep, StepOperation)
+// NOLINTEND(readability-identifier-naming)
+
 EMSCRIPTEN_BINDINGS(headwise_cache) {
-  emscripten::function("cacheStep", &RunAtOnce<StepOperation>);
   emscripten::function("beginCacheStep", &Begin<StepOperation>);
   emscripten::function("createCache", &CreateCache);
   emscripten::function("forkCache", &ForkCache);

@@ -50,8 +50,11 @@ void ParameterShapeOf(Address layer, std::int32_t kind, Address target) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
+HEADWISE_AT_ONCE(layerForward, LayerOperation)
+// NOLINTEND(readability-identifier-naming)
+
 EMSCRIPTEN_BINDINGS(headwise_layer) {
-  emscripten::function("layerForward", &RunAtOnce<LayerOperation>);
   emscripten::function("beginLayerForward", &Begin<LayerOperation>);
   emscripten::function("createLayer", &CreateLayer);
   emscripten::function("destroyLayer", &DestroyLayer);

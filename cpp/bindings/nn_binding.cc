@@ -33,14 +33,17 @@ struct RotaryOperation {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
+HEADWISE_AT_ONCE(linear, LinearOperation)
+HEADWISE_AT_ONCE(embedding, EmbeddingOperation)
+HEADWISE_AT_ONCE(positionalEncoding, PositionalEncodingOperation)
+HEADWISE_AT_ONCE(rotaryEmbedding, RotaryOperation)
+// NOLINTEND(readability-identifier-naming)
+
 EMSCRIPTEN_BINDINGS(headwise_nn) {
-  emscripten::function("linear", &RunAtOnce<LinearOperation>);
   emscripten::function("beginLinear", &Begin<LinearOperation>);
-  emscripten::function("embedding", &RunAtOnce<EmbeddingOperation>);
   emscripten::function("beginEmbedding", &Begin<EmbeddingOperation>);
-  emscripten::function("positionalEncoding", &RunAtOnce<PositionalEncodingOperation>);
   emscripten::function("beginPositionalEncoding", &Begin<PositionalEncodingOperation>);
-  emscripten::function("rotaryEmbedding", &RunAtOnce<RotaryOperation>);
   emscripten::function("beginRotaryEmbedding", &Begin<RotaryOperation>);
 }
 

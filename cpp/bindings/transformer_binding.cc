@@ -136,15 +136,18 @@ val TransformerTensors(Address model) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
+HEADWISE_AT_ONCE(transformerForward, ForwardOperation)
+HEADWISE_AT_ONCE(transformerStep, StepOperation)
+HEADWISE_AT_ONCE(transformerDecode, DecodeOperation)
+// NOLINTEND(readability-identifier-naming)
+
 EMSCRIPTEN_BINDINGS(headwise_transformer) {
   emscripten::function("createTransformer", &CreateTransformer);
   emscripten::function("destroyTransformer", &DestroyTransformer);
   emscripten::function("transformerTensors", &TransformerTensors);
-  emscripten::function("transformerForward", &RunAtOnce<ForwardOperation>);
   emscripten::function("beginTransformerForward", &Begin<ForwardOperation>);
-  emscripten::function("transformerStep", &RunAtOnce<StepOperation>);
   emscripten::function("beginTransformerStep", &Begin<StepOperation>);
-  emscripten::function("transformerDecode", &RunAtOnce<DecodeOperation>);
   emscripten::function("beginTransformerDecode", &Begin<DecodeOperation>);
   emscripten::function("createDecoding", &CreateDecoding);
   emscripten::function("selectDecoding", &SelectDecoding);

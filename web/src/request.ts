@@ -278,6 +278,8 @@ export type ComputeRequest =
   | MergeRequest
   | CacheStepRequest;
 
+export type Operation = ComputeRequest['op'];
+
 /** Short business with a layer. `layer` is a number that the caller chooses. */
 export type LayerRequest =
   | { op: 'createLayer'; layer: number; config: LayerConfig }
@@ -359,7 +361,7 @@ export const resultNames = [
 
 /** Whether the results are to stay on the GPU. */
 export function isResident(request: Request): boolean {
-  return 'resident' in request && request.resident === true;
+  return (request as { resident?: boolean }).resident === true;
 }
 
 /** One array after the other. */

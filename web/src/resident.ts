@@ -31,7 +31,7 @@ export function standIn(resident: Resident): Float32Array {
 }
 
 export function residentOf(array: object | undefined): Resident | undefined {
-  return array === undefined ? undefined : residents.get(array);
+  return array === undefined || !any ? undefined : residents.get(array);
 }
 
 /** The residents that a request names, each once. */
@@ -66,7 +66,7 @@ export function setTensorData(tensor: object, data: Float32Array): void {
 
 /** The stand-in of a GPU tensor, or undefined for anything else. Throws for one that is gone. */
 export function gpuTensorData(value: object): Float32Array | undefined {
-  const data = tensors.get(value);
+  const data = any ? tensors.get(value) : undefined;
   if (data !== undefined) checkAlive(residentOf(data) as Resident);
   return data;
 }

@@ -331,12 +331,13 @@ export class Router implements Host {
   }
 
   runSync(request: Request, out?: Float32Array): Response {
-    if ('cache' in request && this.#gpuCaches.has(request.cache)) {
+    if (this.#gpuCaches.size > 0 && 'cache' in request && this.#gpuCaches.has(request.cache)) {
       throw unsupported(
         'synchronous calls on a cache that lies on the GPU: use the asynchronous ones, or make it with resident: false',
       );
     }
-    if (isCacheRequest(request)) {
+    const compute = isCompute(request);
+    if (!compute && 'cache' in request) {
       const running = this.#runGpuCache(request);
       // A fork that fails tells its first step.
       running?.catch(() => undefined);
@@ -350,7 +351,7 @@ export class Router implements Host {
     const start = performance.now();
     this.#life.traffic.calls++;
     const response = this.#cpu.runSync(request, out);
-    if (isCompute(request)) {
+    if (compute) {
       this.lastCall = {
         op: request.op,
         side: 'wasm',

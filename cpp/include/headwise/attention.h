@@ -5,6 +5,7 @@
 // Letters: B batch, H query heads, G key/value heads, L queries, S keys, D query/key size, Dv value size.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "headwise/job.h"
@@ -155,6 +156,8 @@ class AttentionForward {
 
  private:
   struct Call;
+  static constexpr std::size_t kCallBytes = 640;
+  alignas(std::max_align_t) std::byte place_[kCallBytes];  // the call's, so that a tiny one allocates nothing
   Call* call_ = nullptr;
 };
 

@@ -66,7 +66,6 @@ struct AttentionForward::Call : AttentionCall {
 AttentionForward::~AttentionForward() {
   if (call_ == nullptr) return;
   FreeAligned(call_->shared);
-  FreeAligned(call_);
 }
 
 AttentionMemory AttentionWorkingMemory(const AttentionArgs& args) { return MemoryOf(args, PlanOf(args)); }
@@ -77,9 +76,8 @@ Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Jo
   const AttentionMemory memory = MemoryOf(args, plan);
   if (Status status = pool.ReserveScratch(memory.per_thread); !status.ok()) return status;
 
-  void* place = AllocateAligned(sizeof(Call));
-  if (place == nullptr) return Status::OutOfMemory(sizeof(Call));
-  call_ = new (place) Call{};
+  static_assert(sizeof(Call) <= kCallBytes && alignof(Call) <= alignof(std::max_align_t));
+  call_ = new (place_) Call{};
   Call& call = *call_;
   StartCall(args, pool, &call);
   call.plan = plan;

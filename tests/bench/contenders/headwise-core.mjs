@@ -70,7 +70,7 @@ export async function create({ threads, variant = 'auto' }) {
       }
     },
     run() {
-      if (bindings.attention(args) !== 0) throw new Error(`status ${bindings.statusCode()}`);
+      if (bindings._attention(args) !== 0) throw new Error(`status ${bindings.statusCode()}`);
     },
     read: () => new Float32Array(memory.buffer, output, outputLength).slice(),
     release() {

@@ -53,8 +53,10 @@ export function isFloat32Array(value: unknown): value is Float32Array {
 
 const wantedFloats = 'Float32Array, Float64Array, Float16Array or (nested) arrays of numbers';
 
+// Readers take a name in one or two pieces, `name` and `part`, and put them together where it is needed: in messages.
+
 /** Flat float32 elements; a Float32Array is passed on, everything else is copied. */
-export function readFloats(name: string, value: unknown): ReadArray<Float32Array> {
+export function readFloats(name: string, value: unknown, part = ''): ReadArray<Float32Array> {
   if (ArrayBuffer.isView(value)) {
     switch (kindOf(value)) {
       case 'Float32Array': {
@@ -67,15 +69,17 @@ export function readFloats(name: string, value: unknown): ReadArray<Float32Array
         return { data, shape: [data.length], nested: false };
       }
     }
-    throw invalidType(`${name}: ${wantedFloats} wanted, got ${kindOf(value)}`);
+    throw invalidType(`${name}${part}: ${wantedFloats} wanted, got ${kindOf(value)}`);
   }
   if (!Array.isArray(value))
-    throw invalidType(`${name}: ${wantedFloats} wanted, got ${describe(value)}`);
-  const shape = nestingOf(name, value);
+    throw invalidType(`${name}${part}: ${wantedFloats} wanted, got ${describe(value)}`);
+  const shape = nestingOf(name + part, value);
   const data = new Float32Array(count(shape));
-  flatten(name, value, shape, data, (element, at) => {
+  flatten(name + part, value, shape, data, (element, at) => {
     if (typeof element !== 'number') {
-      throw invalidType(`${name}: numbers wanted, got ${describe(element)} at element ${at}`);
+      throw invalidType(
+        `${name}${part}: numbers wanted, got ${describe(element)} at element ${at}`,
+      );
     }
     return element;
   });
@@ -83,22 +87,25 @@ export function readFloats(name: string, value: unknown): ReadArray<Float32Array
 }
 
 /** Flat bytes, 0 for false; a Uint8Array is passed on. */
-export function readBooleans(name: string, value: unknown): ReadArray<Uint8Array> {
+export function readBooleans(name: string, value: unknown, part = ''): ReadArray<Uint8Array> {
   const wanted = 'a Uint8Array or (nested) arrays of booleans, true = may be attended to,';
   if (ArrayBuffer.isView(value)) {
     const kind = kindOf(value);
     if (kind !== 'Uint8Array' && kind !== 'Uint8ClampedArray') {
-      throw invalidType(`${name}: ${wanted} wanted, got ${kind}`);
+      throw invalidType(`${name}${part}: ${wanted} wanted, got ${kind}`);
     }
     const bytes = value as Uint8Array;
     return { data: bytes, shape: [bytes.length], nested: false };
   }
-  if (!Array.isArray(value)) throw invalidType(`${name}: ${wanted} wanted, got ${describe(value)}`);
-  const shape = nestingOf(name, value);
+  if (!Array.isArray(value))
+    throw invalidType(`${name}${part}: ${wanted} wanted, got ${describe(value)}`);
+  const shape = nestingOf(name + part, value);
   const data = new Uint8Array(count(shape));
-  flatten(name, value, shape, data, (element, at) => {
+  flatten(name + part, value, shape, data, (element, at) => {
     if (typeof element !== 'boolean') {
-      throw invalidType(`${name}: booleans wanted, got ${describe(element)} at element ${at}`);
+      throw invalidType(
+        `${name}${part}: booleans wanted, got ${describe(element)} at element ${at}`,
+      );
     }
     return element ? 1 : 0;
   });
@@ -116,7 +123,7 @@ const integerKinds = new Set([
 ]);
 
 /** Flat integers, each checked to be whole and to fit 32 bits with its sign; always a copy. */
-export function readIntegers(name: string, value: unknown): ReadArray<Int32Array> {
+export function readIntegers(name: string, value: unknown, part = ''): ReadArray<Int32Array> {
   let source: ArrayLike<unknown>;
   let shape: number[];
   const nested = Array.isArray(value);
@@ -124,16 +131,18 @@ export function readIntegers(name: string, value: unknown): ReadArray<Int32Array
     source = value as unknown as ArrayLike<number>;
     shape = [source.length];
   } else if (nested) {
-    shape = nestingOf(name, value);
+    shape = nestingOf(name + part, value);
     const flat: unknown[] = new Array<unknown>(count(shape));
-    flatten(name, value, shape, flat, (element) => element);
+    flatten(name + part, value, shape, flat, (element) => element);
     source = flat;
   } else {
     const got = ArrayBuffer.isView(value) ? kindOf(value) : describe(value);
-    throw invalidType(`${name}: integers in an array or an integer typed array wanted, got ${got}`);
+    throw invalidType(
+      `${name}${part}: integers in an array or an integer typed array wanted, got ${got}`,
+    );
   }
   const data = new Int32Array(source.length);
-  for (let i = 0; i < source.length; i++) data[i] = readInt32(`${name}[${i}]`, source[i]);
+  for (let i = 0; i < source.length; i++) data[i] = readInt32(`${name}${part}[${i}]`, source[i]);
   return { data, shape, nested };
 }
 

@@ -159,7 +159,11 @@ export function readAttentionSettings(
 ): AttentionSettings {
   const { batch, heads, queries, keys } = sizes;
   const target: [number, number, number, number] = [batch, heads, queries, keys];
-  const settings: AttentionSettings = {
+  const { bias, mask, blockMask, keyPaddingMask, kvLengths, qLengths } = options;
+  const { causalOffset, alibiSlopes, sinks, dropout } = options;
+  // Every field each time, in one order: requests are then alike to the JavaScript engine, whatever the options, and quick to
+  // make and to read.
+  return {
     batch,
     heads,
     queries,
@@ -167,55 +171,27 @@ export function readAttentionSettings(
     softcap: readSoftcap(options.softcap),
     causal: readBoolean('causal', options.causal, false),
     window: readWindow(options.window),
-    scoreStage:
-      options.returnScores === undefined
-        ? 0
-        : scoreStages[readChoice('returnScores', options.returnScores, scoreStageNames)],
+    scoreStage: readScoreStage(options.returnScores),
     logSumExp: readBoolean('returnLogSumExp', options.returnLogSumExp, false),
+    bias: bias === undefined ? bias : broadcast('bias', readAnyFloats('bias', bias), target),
+    mask: mask === undefined ? mask : readMask(mask, target),
+    blockMask: blockMask === undefined ? blockMask : readBlockMask(blockMask, queries, keys),
+    keyPaddingMask:
+      keyPaddingMask === undefined
+        ? keyPaddingMask
+        : readKeyPaddingMask(keyPaddingMask, batch, keys),
+    kvLengths:
+      kvLengths === undefined ? kvLengths : readLengths('kvLengths', kvLengths, batch, keys),
+    qLengths: qLengths === undefined ? qLengths : readLengths('qLengths', qLengths, batch, queries),
+    causalOffsets: causalOffset === undefined ? causalOffset : readOffsets(causalOffset, batch),
+    alibiSlopes:
+      alibiSlopes === undefined ? alibiSlopes : readPerHead('alibiSlopes', alibiSlopes, heads),
+    sinks: sinks === undefined ? sinks : readPerHead('sinks', sinks, heads),
+    dropout: dropout === undefined ? dropout : readDropout(dropout),
+    resident: readResident(options),
+    weightHeads: readWeightHeads(options.returnWeights, heads),
+    packed: undefined,
   };
-  if (options.bias !== undefined) {
-    settings.bias = broadcast('bias', readAnyFloats('bias', options.bias), target);
-  }
-  if (options.mask !== undefined) {
-    settings.mask = isBitMask(options.mask)
-      ? readBitMask(options.mask, target)
-      : broadcast('mask', readAnyBooleans('mask', options.mask), target);
-  }
-  if (options.blockMask !== undefined)
-    settings.blockMask = readBlockMask(options.blockMask, queries, keys);
-  if (options.keyPaddingMask !== undefined) {
-    const mask = readAnyBooleans('keyPaddingMask', options.keyPaddingMask);
-    const flat = batch === 1 && mask.shape.length === 1 && mask.shape[0] === keys; // [S] for one batch
-    if (!flat) checkShape('keyPaddingMask', mask.shape, [batch, keys], '[B,S]');
-    settings.keyPaddingMask = mask.data;
-  }
-  if (options.kvLengths !== undefined)
-    settings.kvLengths = readLengths('kvLengths', options.kvLengths, batch, keys);
-  if (options.qLengths !== undefined)
-    settings.qLengths = readLengths('qLengths', options.qLengths, batch, queries);
-  if (options.causalOffset !== undefined)
-    settings.causalOffsets = readOffsets(options.causalOffset, batch);
-  if (options.alibiSlopes !== undefined)
-    settings.alibiSlopes = readPerHead('alibiSlopes', options.alibiSlopes, heads);
-  if (options.sinks !== undefined) settings.sinks = readPerHead('sinks', options.sinks, heads);
-  if (options.dropout !== undefined) {
-    const { rate, seed } = readOptions('dropout', options.dropout, dropoutNames);
-    const fraction = readFinite('dropout.rate', rate);
-    if (fraction < 0 || fraction > 1)
-      throw invalidValue(`dropout.rate: a number from 0 to 1 wanted, got ${fraction}`);
-    const words = readSeed('dropout.seed', seed);
-    if (fraction > 0) settings.dropout = { rate: fraction, seed: words };
-  }
-  if (readBoolean('resident', options.resident, false)) {
-    if (options.out !== undefined)
-      throw invalidValue(
-        'out: nothing wanted, because with resident: true the output stays on the GPU',
-      );
-    settings.resident = true;
-  }
-  const weightHeads = readWeightHeads(options.returnWeights, heads);
-  if (weightHeads !== undefined) settings.weightHeads = weightHeads;
-  return settings;
 }
 
 /** The caller's array for the output, if one is given. */
@@ -262,6 +238,44 @@ function readSide(name: string, value: unknown): number {
     throw invalidValue(`${name}: a whole number from 0, or Infinity, wanted, got ${value}`);
   }
   return value >= farthest ? -1 : value + 0;
+}
+
+function readScoreStage(value: unknown): number {
+  if (value === undefined) return 0;
+  return scoreStages[readChoice('returnScores', value, scoreStageNames)];
+}
+
+function readMask(
+  value: unknown,
+  target: [number, number, number, number],
+): NonNullable<AttentionSettings['mask']> {
+  if (isBitMask(value)) return readBitMask(value, target);
+  return broadcast('mask', readAnyBooleans('mask', value), target);
+}
+
+function readKeyPaddingMask(value: unknown, batch: number, keys: number): Uint8Array {
+  const { data, shape } = readAnyBooleans('keyPaddingMask', value);
+  const flat = batch === 1 && shape.length === 1 && shape[0] === keys; // [S] for one batch
+  if (!flat) checkShape('keyPaddingMask', shape, [batch, keys], '[B,S]');
+  return data;
+}
+
+function readDropout(value: unknown): AttentionSettings['dropout'] {
+  const { rate, seed } = readOptions('dropout', value, dropoutNames);
+  const fraction = readFinite('dropout.rate', rate);
+  if (fraction < 0 || fraction > 1)
+    throw invalidValue(`dropout.rate: a number from 0 to 1 wanted, got ${fraction}`);
+  const words = readSeed('dropout.seed', seed);
+  return fraction > 0 ? { rate: fraction, seed: words } : undefined;
+}
+
+function readResident({ resident, out }: Record<string, unknown>): boolean {
+  if (!readBoolean('resident', resident, false)) return false;
+  if (out !== undefined)
+    throw invalidValue(
+      'out: nothing wanted, because with resident: true the output stays on the GPU',
+    );
+  return true;
 }
 
 export function broadcast<A>(

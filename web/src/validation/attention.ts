@@ -105,9 +105,8 @@ export function readAttention(
   if (product(outputShape) > maxSize) throw outOfMemory('attention', product(outputShape) * 4);
   const settings = readAttentionSettings(options, { batch, heads, queries, keys });
   const request: AttentionRequest = {
-    op: 'attention',
     ...settings,
-    ...packed?.settings,
+    op: 'attention',
     kvHeads: groups,
     headDim,
     valueDim,
@@ -121,6 +120,7 @@ export function readAttention(
     outStrides: viewOf('output', outputShape, blhd, 'numHeads', heads).strides,
   };
   if (packed !== undefined) {
+    Object.assign(request, packed.settings);
     for (const strides of ['qStrides', 'kStrides', 'vStrides', 'outStrides'] as const)
       request[strides] = [0, request[strides][1], request[strides][2]];
   }
@@ -161,7 +161,7 @@ export function viewOf(
   headsName: string,
   heads: number | undefined,
 ): View {
-  const [a, b, c, d] = shape as [number, number, number, number];
+  const { 0: a, 1: b, 2: c, 3: d } = shape as [number, number, number, number];
   const rank = shape.length;
   if (rank === 3 && c % (heads as number) !== 0) {
     throw invalidShape(

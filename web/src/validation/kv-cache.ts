@@ -191,9 +191,9 @@ export function readAppend(
   const { batch } = state.config;
   return {
     request: {
-      op: 'cacheStep',
-      ...tokens.request,
       ...readAttentionSettings({}, { batch, heads: 0, queries: tokens.rows, keys: 0 }),
+      ...tokens.request,
+      op: 'cacheStep',
       qLengths: tokens.counts,
       scale: 1,
     },
@@ -257,9 +257,9 @@ export function readAttend(
   );
   return {
     request: {
-      op: 'cacheStep',
-      ...tokens.request,
       ...settings,
+      ...tokens.request,
+      op: 'cacheStep',
       qLengths: counts,
       scale:
         options.scale === undefined

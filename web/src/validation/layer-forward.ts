@@ -92,8 +92,8 @@ export function readForward(
   const settings = readAttentionSettings(options, { batch, heads: config.heads, queries, keys });
   return {
     request: {
-      op: 'layerForward',
       ...settings,
+      op: 'layerForward',
       layer,
       outputDim: config.outputDim,
       query: query.data,

@@ -22,30 +22,30 @@ export interface Shaped<A> {
 
 export function product(shape: readonly number[]): number {
   let result = 1;
-  for (const size of shape) result *= size;
+  for (let axis = 0; axis < shape.length; axis++) result *= shape[axis] as number;
   return result;
 }
 
-/** Sizes as an own array: whole, not negative, none above what the core can count. */
-export function readShape(name: string, value: unknown): number[] {
+/** Sizes as an own array: whole, not negative, none above what the core can count. `part`: see arrays.ts. */
+export function readShape(name: string, value: unknown, part = ''): number[] {
   if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && kindOf(value).endsWith('Array'))) {
-    throw invalidType(`${name}: an array of sizes wanted, got ${describe(value)}`);
+    throw invalidType(`${name}${part}: an array of sizes wanted, got ${describe(value)}`);
   }
-  const sizes: number[] = [];
-  for (const size of value as unknown as ArrayLike<unknown> & Iterable<unknown>) {
+  const sizes: unknown[] = [...(value as Iterable<unknown>)];
+  for (let axis = 0; axis < sizes.length; axis++) {
+    const size = sizes[axis];
     if (typeof size !== 'number') {
       throw invalidType(
-        `${name}: sizes are numbers, got ${describe(size)} for axis ${sizes.length}`,
+        `${name}${part}: sizes are numbers, got ${describe(size)} for axis ${axis}`,
       );
     }
     if (!Number.isInteger(size) || size < 0 || size > maxSize) {
       throw invalidShape(
-        `${name}: sizes are whole numbers from 0 to ${maxSize}, got ${size} for axis ${sizes.length}`,
+        `${name}${part}: sizes are whole numbers from 0 to ${maxSize}, got ${size} for axis ${axis}`,
       );
     }
-    sizes.push(size);
   }
-  return sizes;
+  return sizes as number[];
 }
 
 /** The number of elements must be the product of the sizes. */
@@ -60,7 +60,7 @@ export function checkCount(name: string, count: number, shape: readonly number[]
 function readShaped<A extends ArrayLike<number>>(
   name: string,
   value: object,
-  read: (name: string, data: unknown) => ReadArray<A>,
+  read: (name: string, data: unknown, part: string) => ReadArray<A>,
 ): Shaped<A> {
   const { data, shape, dims } = value as { data?: unknown; shape?: unknown; dims?: unknown };
   const sizes = shape === undefined ? dims : shape;
@@ -68,8 +68,8 @@ function readShaped<A extends ArrayLike<number>>(
     const missing = data === undefined ? 'data' : 'shape';
     throw invalidType(`${name}: { data, shape } wanted, got an object without ${missing}`);
   }
-  const array = read(`${name}.data`, data).data;
-  const own = readShape(`${name}.shape`, sizes);
+  const array = read(name, data, '.data').data;
+  const own = readShape(name, sizes, '.shape');
   checkCount(name, array.length, own);
   return { data: array, shape: own };
 }

@@ -11,6 +11,7 @@ import {
   type LayerConfig,
   type LayerRequest,
   type NamedArray,
+  type Operation,
   type ParameterArrays,
   type Request,
   type Response,
@@ -18,20 +19,13 @@ import {
   type TransformerDecodeRequest,
   type TransformerFields,
 } from '../request.js';
-import { isFloat32Array } from '../validation/arrays.js';
 import { product } from '../validation/shapes.js';
 import { Caches } from './caches.js';
 import { Decodings } from './decodings.js';
 import type { Bindings } from './glue.js';
 import { alignUp, Heap, type Block } from './heap.js';
-import {
-  planOf,
-  setRope,
-  structsOf,
-  type Input,
-  type Operation,
-  type Output,
-} from './operations.js';
+import { entriesOf, planOf, setRope, type Entry } from './operations.js';
+import type { Input, Output } from './plan.js';
 import { Struct } from './struct.js';
 
 /** A call that runs in slices. `end` must follow, whatever happened. */
@@ -43,9 +37,7 @@ export interface CoreCall {
 }
 
 interface Staged {
-  outputs: Output[];
-  /** Where each output begins, in floats. */
-  starts: number[];
+  outputs: readonly Output[];
   block: Block;
 }
 
@@ -54,28 +46,13 @@ interface Layer {
   config: LayerConfig;
 }
 
-const beginNames = {
-  attention: 'beginAttention',
-  attentionBackward: 'beginAttentionBackward',
-  layerForward: 'beginLayerForward',
-  transformerForward: 'beginTransformerForward',
-  transformerStep: 'beginTransformerStep',
-  transformerDecode: 'beginTransformerDecode',
-  linear: 'beginLinear',
-  embedding: 'beginEmbedding',
-  positionalEncoding: 'beginPositionalEncoding',
-  rotaryEmbedding: 'beginRotaryEmbedding',
-  mergeAttention: 'beginMergeAttention',
-  cacheStep: 'beginCacheStep',
-} as const;
-
 const merges = ['concat', 'sum'];
 const scores = ['scaled-dot', 'dot', 'cosine', 'additive'];
 
 export class Core {
   readonly #bindings: Bindings;
   readonly #heap: Heap;
-  readonly #structs: Record<Operation, Struct>;
+  readonly #entries: Record<Operation, Entry>;
   readonly #configStruct: Struct;
   readonly #sourcesStruct: Struct;
   readonly #transformerStruct: Struct;
@@ -94,7 +71,7 @@ export class Core {
     this.#bindings = bindings;
     this.#heap = new Heap(bindings, memory, maxBytes);
     const layout = bindings.layout();
-    this.#structs = structsOf(layout);
+    this.#entries = entriesOf(bindings, layout);
     this.#caches = new Caches(bindings, this.#heap, layout, (what) => this.#error(what));
     this.#decodings = new Decodings(bindings, this.#heap, (what) => this.#error(what));
     this.#configStruct = new Struct(layout, 'MultiHeadAttentionConfig');
@@ -112,9 +89,10 @@ export class Core {
       if (isOfDecoding(request)) return this.#decodings.run(request, this.#addressOf);
       return isOfCache(request) ? this.#caches.run(request) : this.#runLayer(request);
     }
-    const staged = this.#stage(request);
+    const { struct, run } = this.#entries[request.op];
+    const staged = this.#stage(request, struct);
     try {
-      const status = this.#bindings[request.op](staged.block.address);
+      const status = run(staged.block.address);
       if (status !== 0) throw this.#error(request.op);
       return this.#collect(request, staged, out);
     } finally {
@@ -124,8 +102,9 @@ export class Core {
 
   /** The same in slices. Calls may be begun and run while others are paused. */
   begin(request: ComputeRequest): CoreCall {
-    const staged = this.#stage(request);
-    const handle = this.#bindings[beginNames[request.op]](staged.block.address) >>> 0;
+    const { struct, begin } = this.#entries[request.op];
+    const staged = this.#stage(request, struct);
+    const handle = begin(staged.block.address) >>> 0;
     if (handle === 0) {
       const error = this.#error(request.op);
       this.#heap.returnBlock(staged.block);
@@ -141,70 +120,34 @@ export class Core {
     };
   }
 
-  // Struct, inputs and outputs in one block, one after the other.
-  #stage(request: ComputeRequest): Staged {
-    const struct = this.#structs[request.op];
+  // One block for a call; see plan.ts.
+  #stage(request: ComputeRequest, struct: Struct): Staged {
     const plan = planOf(request, struct, this.#addressOf, this.#cacheOf, this.#decodingOf);
-    const { inputs, outputs } = plan;
-    // Each array's place, counted from the block's start.
-    const places: number[] = [];
-    let bytes = alignUp(struct.size);
-    for (let i = 0; i < inputs.length; i++) {
-      const { array } = inputs[i] as Input;
-      // The same array given twice (a layer's query, key and value) is staged once.
-      let twin = 0;
-      while ((inputs[twin] as Input).array !== array) twin++;
-      places.push(twin < i ? (places[twin] as number) : bytes);
-      // Places are told apart below, so that an empty array has one as well.
-      if (twin === i) bytes += alignUp(Math.max(array.byteLength, 1));
-    }
-    for (const { length } of outputs) {
-      places.push(bytes);
-      bytes += alignUp(length * 4);
-    }
+    const { inputs, outputs, bytes } = plan;
     const block = this.#heap.takeBlock(bytes, request.op);
-    const views = this.#heap.views();
+    const { address } = block;
     for (let i = 0; i < inputs.length; i++) {
-      const { field, array } = inputs[i] as Input;
-      const address = block.address + (places[i] as number);
-      struct.set(field, address);
-      if (places.indexOf(places[i] as number) < i) continue;
-      if (array.BYTES_PER_ELEMENT === 1) views.u8.set(array, address);
-      else if (isFloat32Array(array)) views.f32.set(array, address / 4);
-      else views.i32.set(array, address / 4);
+      const { field, array, place, twin } = inputs[i] as Input;
+      struct.set(field, address + place);
+      if (!twin) this.#heap.write(array, address + place);
     }
-    const starts: number[] = [];
     for (let i = 0; i < outputs.length; i++) {
-      const address = block.address + (places[inputs.length + i] as number);
-      struct.set((outputs[i] as Output).field, address);
-      starts.push(address / 4);
+      const { field, place } = outputs[i] as Output;
+      struct.set(field, address + place);
     }
-    struct.write(views, block.address);
-    return { outputs, starts, block };
+    struct.write(this.#heap.views(address + bytes), address);
+    return { outputs, block };
   }
 
-  #collect(request: ComputeRequest, { outputs, starts }: Staged, out?: Float32Array): Response {
+  #collect(request: ComputeRequest, { outputs, block }: Staged, out?: Float32Array): Response {
     const response: Response = {};
     if (request.op === 'cacheStep') response.lengths = this.#caches.lengths(request.cache);
     for (let i = 0; i < outputs.length; i++) {
-      const { result, length } = outputs[i] as Output;
-      const start = starts[i] as number;
-      response[result] = this.#copy(start, length, result === 'output' ? out : undefined);
+      const { result, length, place } = outputs[i] as Output;
+      const array = result === 'output' ? out : undefined;
+      response[result] = this.#heap.read(block.address + place, length, array);
     }
     return response;
-  }
-
-  // Floats of the heap, as an own array. Not slice(): of unshared memory it takes five times as long in V8; and for a few
-  // elements even a view takes longer than the elements.
-  #copy(
-    start: number,
-    length: number,
-    array: Float32Array = new Float32Array(length),
-  ): Float32Array {
-    const { f32 } = this.#heap.views();
-    if (length > 64) array.set(f32.subarray(start, start + length));
-    else for (let i = 0; i < length; i++) array[i] = f32[start + i] as number;
-    return array;
   }
 
   // Validation has caught what it can; this is what only the core knows, memory above all.
@@ -315,8 +258,7 @@ export class Core {
   #tensorsOf(model: number, moments: boolean): NamedArray[] {
     const places = this.#places(model).filter(({ moment }) => moments || !moment);
     return places.map(({ name, shape, address }) => {
-      const start = (address >>> 0) / 4;
-      return { name, shape, data: this.#copy(start, product(shape)) };
+      return { name, shape, data: this.#heap.read(address >>> 0, product(shape)) };
     });
   }
 
@@ -361,7 +303,7 @@ export class Core {
       const length = product(shape);
       return this.#heap.withBlock(length * 4, 'layer', (address) => {
         this.#bindings.getParameter(layer.address, kind, address);
-        return this.#copy(address / 4, length);
+        return this.#heap.read(address, length);
       });
     });
   }

@@ -1,5 +1,6 @@
 // Wasm: the types of Emscripten's glue and of what cpp/bindings offers. Imports both glues statically, because service
 // workers know no import(); a glue does nothing until it is called.
+import type { Operation } from '../request.js';
 import createRelaxed from './headwise-relaxed.mjs';
 import createSimd from './headwise-simd.mjs';
 
@@ -30,8 +31,14 @@ export type Layout = Record<
   { size: number; fields: Record<string, [offset: number, kind: string]> }
 >;
 
+/** Of the address of an operation's struct. */
+type OfArgs = (args: number) => number;
+
+/** What each operation has: `_attention` does a call at once and gives a status, `beginAttention` gives a call's handle or 0. */
+type OperationBindings = Record<`_${Operation}` | `begin${Capitalize<Operation>}`, OfArgs>;
+
 /** The functions of cpp/bindings. Addresses are numbers; a status is 0 when all is well. */
-export interface Bindings {
+export interface Bindings extends OperationBindings {
   PThread: ThreadLibrary;
   layout(): Layout;
   start(threads: number): number;
@@ -49,24 +56,6 @@ export interface Bindings {
   destroyLayer(layer: number): void;
   setParameters(layer: number, sources: number): number;
   getParameter(layer: number, kind: number, target: number): void;
-  attention(args: number): number;
-  beginAttention(args: number): number;
-  attentionBackward(args: number): number;
-  beginAttentionBackward(args: number): number;
-  layerForward(args: number): number;
-  beginLayerForward(args: number): number;
-  linear(args: number): number;
-  beginLinear(args: number): number;
-  embedding(args: number): number;
-  beginEmbedding(args: number): number;
-  positionalEncoding(args: number): number;
-  beginPositionalEncoding(args: number): number;
-  rotaryEmbedding(args: number): number;
-  beginRotaryEmbedding(args: number): number;
-  mergeAttention(args: number): number;
-  beginMergeAttention(args: number): number;
-  cacheStep(args: number): number;
-  beginCacheStep(args: number): number;
   createCache(config: number): number;
   forkCache(from: number, rows: number, count: number): number;
   destroyCache(cache: number): void;
@@ -78,12 +67,6 @@ export interface Bindings {
   transformerTensors(
     model: number,
   ): { name: string; shape: number[]; address: number; moment: boolean }[];
-  transformerForward(args: number): number;
-  beginTransformerForward(args: number): number;
-  transformerStep(args: number): number;
-  beginTransformerStep(args: number): number;
-  transformerDecode(args: number): number;
-  beginTransformerDecode(args: number): number;
   createDecoding(model: number, rows: number, capacity: number): number;
   selectDecoding(decoding: number, rows: number, count: number): number;
   decodingLength(decoding: number): number;

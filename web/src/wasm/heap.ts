@@ -1,8 +1,9 @@
 // Wasm: the one owner of the module's memory: views of it, allocation, and the staging blocks that calls reuse.
 //
 // Growing the memory gives it another buffer and detaches (or outdates) every view, so views are asked for anew after each
-// allocation; they are the same ones as long as the buffer is.
+// allocation; they are the same ones as long as these reach far enough.
 import { outOfMemory } from '../errors.js';
+import { isFloat32Array } from '../validation/arrays.js';
 import type { Bindings } from './glue.js';
 
 /** Views of the whole heap; good until the next allocation or call. */
@@ -24,6 +25,9 @@ export function alignUp(bytes: number): number {
 const keptBytes = 32 * 2 ** 20;
 // Blocks up to this size grow by doubling; larger ones are as large as needed.
 const doublingBytes = 2 ** 20;
+
+// For so few, a view of them or a call of set() takes longer than one element after the other.
+const fewFloats = 64;
 
 /** Staging memory of one call. */
 export interface Block {
@@ -51,9 +55,12 @@ export class Heap {
     return this.#maxBytes;
   }
 
-  views(): Views {
-    const { buffer } = this.#memory;
-    if (this.#views?.f32.buffer !== buffer) {
+  /** Views that reach to the address `end`, where the heap reaches as far; by default as far as it does. */
+  views(end = this.#memory.buffer.byteLength): Views {
+    // Of a heap that has grown, shared views stay right as far as they go, and others are detached: their length is 0. So the
+    // length says it all, and costs less than asking the memory for its buffer.
+    if (this.#views === undefined || this.#views.u8.length < end) {
+      const { buffer } = this.#memory;
       this.#views = {
         f32: new Float32Array(buffer),
         i32: new Int32Array(buffer),
@@ -62,6 +69,32 @@ export class Heap {
       };
     }
     return this.#views;
+  }
+
+  /** Copies an array to an address. */
+  write(array: Float32Array | Int32Array | Uint8Array, address: number): void {
+    const { f32, i32, u8 } = this.views(address + array.byteLength);
+    if (array.BYTES_PER_ELEMENT === 1) u8.set(array, address);
+    else if (!isFloat32Array(array)) i32.set(array, address / 4);
+    else if (array.length > fewFloats) f32.set(array, address / 4);
+    else for (let i = 0; i < array.length; i++) f32[address / 4 + i] = array[i] as number;
+  }
+
+  /**
+   * Floats of the heap, as an own array. Not slice(): of unshared memory it takes five times as long in V8.
+   *
+   * @param array of just `length` elements, if the caller has one.
+   */
+  read(
+    address: number,
+    length: number,
+    array: Float32Array = new Float32Array(length),
+  ): Float32Array {
+    const start = address / 4;
+    const { f32 } = this.views(address + 4 * length);
+    if (length > fewFloats) array.set(f32.subarray(start, start + length));
+    else for (let i = 0; i < length; i++) array[i] = f32[start + i] as number;
+    return array;
   }
 
   /** At least `bytes`; throws OUT_OF_MEMORY naming `what`. Give it back to `returnBlock`. */

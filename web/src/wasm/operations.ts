@@ -5,66 +5,94 @@ import {
   type AttentionBackwardRequest,
   type AttentionRequest,
   type AttentionSettings,
-  type BroadcastStrides,
   type CacheStepRequest,
   type ComputeRequest,
   type LayerForwardRequest,
-  type Response,
+  type Operation,
   type RotaryRequest,
   type RotarySettings,
   type Strides,
   type TransformerBatch,
   type TransformerDecodeRequest,
 } from '../request.js';
-import type { Layout } from './glue.js';
+import type { Bindings, Layout } from './glue.js';
+import { Plan } from './plan.js';
 import { Struct } from './struct.js';
 
-/** An array that goes in, and the field that is to point at it. */
-export interface Input {
-  field: string;
-  array: Float32Array | Int32Array | Uint8Array;
+/** An operation in the core: its struct, and what is called with the struct's address. */
+export interface Entry {
+  struct: Struct;
+  run: (args: number) => number;
+  begin: (args: number) => number;
 }
 
-/** An array of floats that comes out, and the field that is to point at its place. */
-export interface Output {
-  field: string;
-  result: Exclude<keyof Response, 'parameters' | 'lengths' | 'tensors'>;
-  length: number;
-}
-
-/** What a call stages besides the numbers in its struct. */
-export interface Plan {
-  inputs: Input[];
-  outputs: Output[];
-}
-
-export type Operation = ComputeRequest['op'];
-
-/** The struct of each operation. */
-export function structsOf(layout: Layout): Record<Operation, Struct> {
+export function entriesOf(bindings: Bindings, layout: Layout): Record<Operation, Entry> {
+  const struct = (name: string): Struct => new Struct(layout, name);
   return {
-    attention: new Struct(layout, 'AttentionArgs'),
-    attentionBackward: new Struct(layout, 'AttentionBackwardArgs').with(
-      'attention',
-      'AttentionArgs',
-    ),
-    layerForward: new Struct(layout, 'LayerForwardArgs').with('call.attention', 'AttentionArgs'),
-    transformerForward: new Struct(layout, 'TransformerForwardArgs').with(
-      'batch',
-      'TransformerBatch',
-    ),
-    transformerStep: new Struct(layout, 'TransformerStepArgs').with('batch', 'TransformerBatch'),
-    transformerDecode: new Struct(layout, 'TransformerDecodeArgs'),
-    linear: new Struct(layout, 'LinearArgs'),
-    embedding: new Struct(layout, 'EmbeddingArgs'),
-    positionalEncoding: new Struct(layout, 'PositionalEncodingArgs'),
-    rotaryEmbedding: new Struct(layout, 'RotaryArgs'),
-    mergeAttention: new Struct(layout, 'MergeArgs'),
-    cacheStep: new Struct(layout, 'KeyValueStepArgs').with('call', 'AttentionArgs'),
+    attention: {
+      struct: struct('AttentionArgs'),
+      run: bindings._attention,
+      begin: bindings.beginAttention,
+    },
+    attentionBackward: {
+      struct: struct('AttentionBackwardArgs').with('attention', 'AttentionArgs'),
+      run: bindings._attentionBackward,
+      begin: bindings.beginAttentionBackward,
+    },
+    layerForward: {
+      struct: struct('LayerForwardArgs').with('call.attention', 'AttentionArgs'),
+      run: bindings._layerForward,
+      begin: bindings.beginLayerForward,
+    },
+    transformerForward: {
+      struct: struct('TransformerForwardArgs').with('batch', 'TransformerBatch'),
+      run: bindings._transformerForward,
+      begin: bindings.beginTransformerForward,
+    },
+    transformerStep: {
+      struct: struct('TransformerStepArgs').with('batch', 'TransformerBatch'),
+      run: bindings._transformerStep,
+      begin: bindings.beginTransformerStep,
+    },
+    transformerDecode: {
+      struct: struct('TransformerDecodeArgs'),
+      run: bindings._transformerDecode,
+      begin: bindings.beginTransformerDecode,
+    },
+    linear: {
+      struct: struct('LinearArgs'),
+      run: bindings._linear,
+      begin: bindings.beginLinear,
+    },
+    embedding: {
+      struct: struct('EmbeddingArgs'),
+      run: bindings._embedding,
+      begin: bindings.beginEmbedding,
+    },
+    positionalEncoding: {
+      struct: struct('PositionalEncodingArgs'),
+      run: bindings._positionalEncoding,
+      begin: bindings.beginPositionalEncoding,
+    },
+    rotaryEmbedding: {
+      struct: struct('RotaryArgs'),
+      run: bindings._rotaryEmbedding,
+      begin: bindings.beginRotaryEmbedding,
+    },
+    mergeAttention: {
+      struct: struct('MergeArgs'),
+      run: bindings._mergeAttention,
+      begin: bindings.beginMergeAttention,
+    },
+    cacheStep: {
+      struct: struct('KeyValueStepArgs').with('call', 'AttentionArgs'),
+      run: bindings._cacheStep,
+      begin: bindings.beginCacheStep,
+    },
   };
 }
 
-/** Sets the struct's numbers. `layerOf`, `cacheOf` and `decodingOf` turn a number into an address, or throw. */
+/** Sets the struct's numbers, and plans the arrays. `layerOf`, `cacheOf` and `decodingOf` turn a number into an address, or throw. */
 export function planOf(
   request: ComputeRequest,
   struct: Struct,
@@ -72,20 +100,26 @@ export function planOf(
   cacheOf: (request: CacheStepRequest) => number,
   decodingOf: (request: TransformerDecodeRequest) => number,
 ): Plan {
+  const plan = new Plan(struct.size);
   struct.clear();
   switch (request.op) {
     case 'attention':
-      return planAttention(request, struct);
+      planAttention(request, struct, plan);
+      break;
     case 'attentionBackward':
-      return planAttentionBackward(request, struct);
+      planAttentionBackward(request, struct, plan);
+      break;
     case 'layerForward':
       struct.set('layer', layerOf(request.layer));
-      return planLayerForward(request, struct);
+      planLayerForward(request, struct, plan);
+      break;
     case 'cacheStep':
       struct.set('cache', cacheOf(request));
-      return planCacheStep(request, struct);
+      planCacheStep(request, struct, plan);
+      break;
     case 'rotaryEmbedding':
-      return planRotary(request, struct);
+      planRotary(request, struct, plan);
+      break;
     case 'mergeAttention': {
       const { parts, batch, heads, rows, size } = request;
       struct.set('parts', parts);
@@ -93,121 +127,105 @@ export function planOf(
       struct.set('heads', heads);
       struct.set('rows', rows);
       struct.set('size', size);
-      setStrides(struct, strideFields, request.strides);
+      struct.setStrides('strides', request.strides);
       const length = batch * heads * rows;
-      return {
-        inputs: [
-          { field: 'outputs', array: joined(request.outputs) },
-          { field: 'log_sum_exps', array: joined(request.logSumExps) },
-        ],
-        outputs: [
-          { field: 'out', result: 'output', length: length * size },
-          { field: 'log_sum_exp', result: 'logSumExp', length },
-        ],
-      };
+      plan.input('outputs', joined(request.outputs));
+      plan.input('log_sum_exps', joined(request.logSumExps));
+      plan.output('out', 'output', length * size);
+      plan.output('log_sum_exp', 'logSumExp', length);
+      break;
     }
     case 'transformerForward': {
       struct.set('model', layerOf(request.model));
-      const plan = planBatch(request, struct);
-      plan.outputs.push({ field: 'logits', result: 'output', length: request.logits });
+      planBatch(request, struct, plan);
+      plan.output('logits', 'output', request.logits);
       if (request.weights > 0) {
-        plan.outputs.push({ field: 'weights', result: 'weights', length: request.weights });
+        plan.output('weights', 'weights', request.weights);
       }
-      return plan;
+      break;
     }
     case 'transformerStep': {
       struct.set('model', layerOf(request.model));
       for (const [field, value] of Object.entries(request.settings)) struct.set(field, value);
-      const plan = planBatch(request, struct);
-      plan.outputs.push({ field: 'result', result: 'output', length: stepResults });
-      return plan;
+      planBatch(request, struct, plan);
+      plan.output('result', 'output', stepResults);
+      break;
     }
     case 'transformerDecode':
       struct.set('model', layerOf(request.model));
       struct.set('decoding', decodingOf(request));
-      return planDecode(request, struct);
+      planDecode(request, struct, plan);
+      break;
     case 'linear': {
       const { rows, out, x, kernel, bias } = request;
       struct.set('rows', rows);
       struct.set('in', request.in);
       struct.set('out', out);
-      const inputs: Input[] = [
-        { field: 'x', array: x },
-        { field: 'kernel', array: kernel },
-      ];
-      if (bias !== undefined) inputs.push({ field: 'bias', array: bias });
-      return { inputs, outputs: [{ field: 'y', result: 'output', length: rows * out }] };
+      plan.input('x', x);
+      plan.input('kernel', kernel);
+      plan.input('bias', bias);
+      plan.output('y', 'output', rows * out);
+      break;
     }
     case 'embedding': {
       const { rows, vocabulary, width, ids, table } = request;
       struct.set('rows', rows);
       struct.set('vocabulary', vocabulary);
       struct.set('width', width);
-      return {
-        inputs: [
-          { field: 'ids', array: ids },
-          { field: 'table', array: table },
-        ],
-        outputs: [{ field: 'y', result: 'output', length: rows * width }],
-      };
+      plan.input('ids', ids);
+      plan.input('table', table);
+      plan.output('y', 'output', rows * width);
+      break;
     }
     case 'positionalEncoding': {
       const { length, width } = request;
       struct.set('length', length);
       struct.set('width', width);
-      return { inputs: [], outputs: [{ field: 'y', result: 'output', length: length * width }] };
+      plan.output('y', 'output', length * width);
+      break;
     }
   }
+  return plan;
 }
 
 // Loss, counted and correct rows, norm of the gradients, whether they were applied; then the letters of a name.
 const stepResults = 5 + 96;
 
-function planBatch(request: TransformerBatch, struct: Struct): Plan {
+function planBatch(request: TransformerBatch, struct: Struct, plan: Plan): void {
   struct.set('batch', request.batch);
   struct.set('source_length', request.sourceLength);
   struct.set('target_length', request.targetLength);
   struct.set('ignored_label', -1);
   struct.set('target_open', request.targetOpen === true ? 1 : 0);
-  const inputs: Input[] = [];
-  const give = (field: string, array: Input['array'] | undefined): void => {
-    if (array !== undefined) inputs.push({ field, array });
-  };
-  give('source', request.source);
-  give('source_vectors', request.sourceVectors);
-  give('source_mask', request.sourceMask);
-  give('target', request.target);
-  give('target_mask', request.targetMask);
-  give('memory_mask', request.memoryMask);
-  give('labels', request.labels);
-  for (const { scope, maskField, maskFields, biasField, biasFields } of scopes) {
+  plan.input('source', request.source);
+  plan.input('source_vectors', request.sourceVectors);
+  plan.input('source_mask', request.sourceMask);
+  plan.input('target', request.target);
+  plan.input('target_mask', request.targetMask);
+  plan.input('memory_mask', request.memoryMask);
+  plan.input('labels', request.labels);
+  for (const { scope, maskField, maskStrides, biasField, biasStrides } of scopes) {
     const { mask, bias } = request[`${scope}Scope`] ?? {};
-    give(maskField, mask?.data);
-    if (mask !== undefined) setStrides(struct, maskFields, mask.strides);
-    give(biasField, bias?.data);
-    if (bias !== undefined) setStrides(struct, biasFields, bias.strides);
+    plan.input(maskField, mask?.data);
+    if (mask !== undefined) struct.setStrides(maskStrides, mask.strides);
+    plan.input(biasField, bias?.data);
+    if (bias !== undefined) struct.setStrides(biasStrides, bias.strides);
   }
-  return { inputs, outputs: [] };
 }
 
-function planDecode(request: TransformerDecodeRequest, struct: Struct): Plan {
+function planDecode(request: TransformerDecodeRequest, struct: Struct, plan: Plan): void {
   struct.set('source_length', request.sourceLength);
   struct.set('target_length', request.targetLength);
-  const inputs: Input[] = [{ field: 'target', array: request.target as Int32Array }];
+  plan.input('target', request.target as Int32Array);
   const { source, sourceVectors, sourceMask } = request;
-  if (source !== undefined) inputs.push({ field: 'source', array: source });
-  if (sourceVectors !== undefined) inputs.push({ field: 'source_vectors', array: sourceVectors });
-  if (sourceMask !== undefined) inputs.push({ field: 'source_mask', array: sourceMask });
-  return { inputs, outputs: [{ field: 'logits', result: 'output', length: request.logits }] };
+  plan.input('source', source);
+  plan.input('source_vectors', sourceVectors);
+  plan.input('source_mask', sourceMask);
+  plan.output('logits', 'output', request.logits);
 }
 
-function planSettings(request: AttentionSettings, struct: Struct): Plan {
+function planSettings(request: AttentionSettings, struct: Struct, plan: Plan): void {
   const { batch, heads, queries, keys } = request;
-  const inputs: Input[] = [];
-  const outputs: Output[] = [];
-  const give = (field: string, array: Input['array'] | undefined): void => {
-    if (array !== undefined) inputs.push({ field, array });
-  };
   struct.set('batch', batch);
   struct.set('heads', heads);
   struct.set('queries', queries);
@@ -217,25 +235,25 @@ function planSettings(request: AttentionSettings, struct: Struct): Plan {
   struct.set('window_left', request.window[0]);
   struct.set('window_right', request.window[1]);
   if (request.bias !== undefined) {
-    give('bias', request.bias.data);
-    setStrides(struct, biasFields, request.bias.strides);
+    plan.input('bias', request.bias.data);
+    struct.setStrides('bias_strides', request.bias.strides);
   }
   if (request.mask !== undefined) {
-    give('mask', request.mask.data);
-    setStrides(struct, maskFields, request.mask.strides);
+    plan.input('mask', request.mask.data);
+    struct.setStrides('mask_strides', request.mask.strides);
     struct.set('mask_bits', request.mask.bits === true ? 1 : 0);
   }
   if (request.blockMask !== undefined) {
     struct.set('block_size', request.blockMask.size);
-    give('block_rows', request.blockMask.rows);
-    give('block_columns', request.blockMask.columns);
+    plan.input('block_rows', request.blockMask.rows);
+    plan.input('block_columns', request.blockMask.columns);
   }
-  give('key_padding_mask', request.keyPaddingMask);
-  give('kv_lengths', request.kvLengths);
-  give('q_lengths', request.qLengths);
-  give('causal_offsets', request.causalOffsets);
-  give('alibi_slopes', request.alibiSlopes);
-  give('sinks', request.sinks);
+  plan.input('key_padding_mask', request.keyPaddingMask);
+  plan.input('kv_lengths', request.kvLengths);
+  plan.input('q_lengths', request.qLengths);
+  plan.input('causal_offsets', request.causalOffsets);
+  plan.input('alibi_slopes', request.alibiSlopes);
+  plan.input('sinks', request.sinks);
   if (request.dropout !== undefined) {
     struct.set('dropout_rate', request.dropout.rate);
     struct.set('dropout_seed_low', request.dropout.seed[0]);
@@ -246,95 +264,90 @@ function planSettings(request: AttentionSettings, struct: Struct): Plan {
     const all = request.weightHeads === 'all';
     const count = all ? heads : request.weightHeads.length;
     struct.set('weight_head_count', count);
-    if (!all) give('weight_heads', request.weightHeads as Int32Array);
-    outputs.push({ field: 'weights', result: 'weights', length: batch * count * queries * keys });
+    if (!all) plan.input('weight_heads', request.weightHeads as Int32Array);
+    plan.output('weights', 'weights', batch * count * queries * keys);
   }
   if (request.scoreStage !== 0) {
     struct.set('score_stage', request.scoreStage);
-    outputs.push({ field: 'scores', result: 'scores', length: rows * keys });
+    plan.output('scores', 'scores', rows * keys);
   }
   if (request.logSumExp) {
     const packedRows = request.packed && heads * request.packed.queries;
-    outputs.push({ field: 'log_sum_exp', result: 'logSumExp', length: packedRows ?? rows });
+    plan.output('log_sum_exp', 'logSumExp', packedRows ?? rows);
   }
-  return { inputs, outputs };
 }
 
-function planAttention(request: AttentionRequest, struct: Struct): Plan {
-  const plan = planScores(request, struct);
-  plan.inputs.push({ field: 'v', array: request.v });
+function planAttention(request: AttentionRequest, struct: Struct, plan: Plan): void {
+  planScores(request, struct, plan);
+  plan.input('v', request.v);
   const rows = request.packed?.queries ?? request.batch * request.queries;
   const length = rows * request.heads * request.valueDim;
-  plan.outputs.push({ field: 'out', result: 'output', length });
-  return plan;
+  plan.output('out', 'output', length);
 }
 
-function planAttentionBackward(request: AttentionBackwardRequest, struct: Struct): Plan {
-  const plan = planScores(request, struct);
+function planAttentionBackward(
+  request: AttentionBackwardRequest,
+  struct: Struct,
+  plan: Plan,
+): void {
+  planScores(request, struct, plan);
   const { q, k, v, bias, sinks } = request;
-  plan.inputs.push(
-    { field: 'v', array: v },
-    { field: 'out', array: request.output },
-    { field: 'log_sum_exp', array: request.forwardLogSumExp },
-    { field: 'd_out', array: request.dOutput },
-  );
-  plan.outputs.push(
-    { field: 'dq', result: 'dq', length: q.length },
-    { field: 'dk', result: 'dk', length: k.length },
-    { field: 'dv', result: 'dv', length: v.length },
-  );
+  plan.input('v', v);
+  plan.input('out', request.output);
+  plan.input('log_sum_exp', request.forwardLogSumExp);
+  plan.input('d_out', request.dOutput);
+  plan.output('dq', 'dq', q.length);
+  plan.output('dk', 'dk', k.length);
+  plan.output('dv', 'dv', v.length);
   if (bias !== undefined) {
-    plan.outputs.push({ field: 'd_bias', result: 'dBias', length: bias.data.length });
+    plan.output('d_bias', 'dBias', bias.data.length);
   }
   if (sinks !== undefined) {
-    plan.outputs.push({ field: 'd_sinks', result: 'dSinks', length: sinks.length });
+    plan.output('d_sinks', 'dSinks', sinks.length);
   }
-  return plan;
 }
 
 // What forward and backward pass have in common.
-function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct): Plan {
-  const plan = planSettings(request, struct);
+function planScores(request: Omit<AttentionRequest, 'op'>, struct: Struct, plan: Plan): void {
+  planSettings(request, struct, plan);
   struct.set('kv_heads', request.kvHeads);
   struct.set('head_dim', request.headDim);
   struct.set('value_dim', request.valueDim);
   struct.set('scale', request.scale);
-  setStrides(struct, qFields, request.qStrides);
-  setStrides(struct, kFields, request.kStrides);
-  setStrides(struct, vFields, request.vStrides);
-  setStrides(struct, outFields, request.outStrides);
-  plan.inputs.push({ field: 'q', array: request.q }, { field: 'k', array: request.k });
+  struct.setStrides('q_strides', request.qStrides);
+  struct.setStrides('k_strides', request.kStrides);
+  struct.setStrides('v_strides', request.vStrides);
+  struct.setStrides('out_strides', request.outStrides);
+  plan.input('q', request.q);
+  plan.input('k', request.k);
   const { packed } = request;
   if (packed !== undefined) {
-    plan.inputs.push(
-      { field: 'q_starts', array: packed.qStarts },
-      { field: 'k_starts', array: packed.kStarts },
-    );
-    setStrides(struct, logSumExpFields, [0, packed.queries, 1]);
+    plan.input('q_starts', packed.qStarts);
+    plan.input('k_starts', packed.kStarts);
+    struct.setStrides('log_sum_exp_strides', [0, packed.queries, 1]);
   }
-  return plan;
 }
 
-function planCacheStep(request: CacheStepRequest, struct: Struct): Plan {
-  const plan = planSettings(request, struct);
+function planCacheStep(request: CacheStepRequest, struct: Struct, plan: Plan): void {
+  planSettings(request, struct, plan);
   struct.set('kv_heads', request.kvHeads);
   struct.set('head_dim', request.headDim);
   struct.set('value_dim', request.valueDim);
   struct.set('scale', request.scale);
-  setStrides(struct, kFields, request.kStrides);
-  setStrides(struct, vFields, request.vStrides);
-  plan.inputs.push({ field: 'k', array: request.k }, { field: 'v', array: request.v });
+  struct.setStrides('k_strides', request.kStrides);
+  struct.setStrides('v_strides', request.vStrides);
+  plan.input('k', request.k);
+  plan.input('v', request.v);
   if (request.q !== undefined) {
-    setStrides(struct, qFields, request.qStrides as Strides);
-    setStrides(struct, outFields, request.outStrides as Strides);
-    plan.inputs.push({ field: 'q', array: request.q });
+    struct.setStrides('q_strides', request.qStrides as Strides);
+    struct.setStrides('out_strides', request.outStrides as Strides);
+    plan.input('q', request.q);
     const length = request.batch * request.heads * request.queries * request.valueDim;
-    plan.outputs.push({ field: 'out', result: 'output', length });
+    plan.output('out', 'output', length);
   }
-  return plan;
 }
 
-function planRotary(request: RotaryRequest, struct: Struct): Plan {
+function planRotary(request: RotaryRequest, struct: Struct, plan: Plan): void {
   const { batch, heads, rows, size, scaling, positions, tables } = request;
   struct.set('batch', batch);
   struct.set('heads', heads);
@@ -345,21 +358,19 @@ function planRotary(request: RotaryRequest, struct: Struct): Plan {
   struct.set('base', request.base);
   struct.set('position', request.offset);
   setRotaryScaling(struct, 'scaling', scaling);
-  setStrides(struct, xFields, request.strides);
-  setStrides(struct, yFields, request.strides);
-  const inputs: Input[] = [{ field: 'x', array: request.x }];
+  struct.setStrides('x_strides', request.strides);
+  struct.setStrides('y_strides', request.strides);
+  plan.input('x', request.x);
   if (positions !== undefined) {
     struct.set('row_positions_batch', positions.batchStride);
-    inputs.push({ field: 'row_positions', array: positions.data });
+    plan.input('row_positions', positions.data);
   }
   if (tables !== undefined) {
     struct.set('table_rows', tables.rows);
-    inputs.push({ field: 'cos', array: tables.cos }, { field: 'sin', array: tables.sin });
+    plan.input('cos', tables.cos);
+    plan.input('sin', tables.sin);
   }
-  return {
-    inputs,
-    outputs: [{ field: 'y', result: 'output', length: batch * heads * rows * size }],
-  };
+  plan.output('y', 'output', batch * heads * rows * size);
 }
 
 /** A rotary embedding's scaling, in the struct's field `name`. */
@@ -380,53 +391,24 @@ export function setRope(struct: Struct, rope: RotarySettings | undefined): void 
   setRotaryScaling(struct, 'rope_scaling', rope?.scaling);
 }
 
-function planLayerForward(request: LayerForwardRequest, struct: Struct): Plan {
-  const plan = planSettings(request, struct);
+function planLayerForward(request: LayerForwardRequest, struct: Struct, plan: Plan): void {
+  planSettings(request, struct, plan);
   const { batch, queries, keys, outputDim } = request;
-  plan.inputs.push(
-    { field: 'call.query', array: request.query },
-    { field: 'call.key', array: request.key },
-    { field: 'call.value', array: request.value },
-  );
-  plan.outputs.push({
-    field: 'call.output',
-    result: 'output',
-    length: batch * queries * outputDim,
-  });
+  plan.input('call.query', request.query);
+  plan.input('call.key', request.key);
+  plan.input('call.value', request.value);
+  plan.output('call.output', 'output', batch * queries * outputDim);
   if (request.averageWeights) {
     const length = batch * queries * keys;
-    plan.outputs.push({ field: 'call.average_weights', result: 'averageWeights', length });
+    plan.output('call.average_weights', 'averageWeights', length);
   }
-  return plan;
 }
 
 // Names put together once, not at every call.
-const qFields = stridesFields('q_strides');
-const kFields = stridesFields('k_strides');
-const vFields = stridesFields('v_strides');
-const outFields = stridesFields('out_strides');
-const xFields = stridesFields('x_strides');
-const yFields = stridesFields('y_strides');
-const strideFields = stridesFields('strides');
-const logSumExpFields = stridesFields('log_sum_exp_strides');
-const biasFields = stridesFields('bias_strides');
-const maskFields = stridesFields('mask_strides');
 const scopes = (['source', 'target', 'memory'] as const).map((scope) => ({
   scope,
   maskField: `${scope}_scope.mask`,
-  maskFields: stridesFields(`${scope}_scope.mask_strides`),
+  maskStrides: `${scope}_scope.mask_strides`,
   biasField: `${scope}_scope.bias`,
-  biasFields: stridesFields(`${scope}_scope.bias_strides`),
+  biasStrides: `${scope}_scope.bias_strides`,
 }));
-
-function stridesFields(name: string): [string, string, string, string] {
-  return [`${name}.batch`, `${name}.head`, `${name}.row`, `${name}.column`];
-}
-
-function setStrides(
-  struct: Struct,
-  fields: readonly string[],
-  strides: Strides | BroadcastStrides,
-): void {
-  for (let i = 0; i < strides.length; i++) struct.set(fields[i] as string, strides[i] as number);
-}

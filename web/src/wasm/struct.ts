@@ -2,8 +2,10 @@
 import type { Layout } from './glue.js';
 import type { Views } from './heap.js';
 
-interface Slot {
-  word: number;
+/** Where a field lies: a word, or as many as it has fields of its own, in their order. */
+interface Field {
+  name: string;
+  words: number[];
   isFloat: boolean;
 }
 
@@ -14,7 +16,10 @@ interface Slot {
 export class Struct {
   readonly size: number;
   readonly #layout: Layout;
-  readonly #slots = new Map<string, Slot>();
+  readonly #fields = new Map<string, Field>();
+  // Calls set the same fields in the same order: what the last one set when it was here is looked at before the map is.
+  readonly #lastSet: Field[] = [];
+  #set = 0;
   readonly #words: Int32Array;
   readonly #floats: Float32Array;
 
@@ -35,30 +40,52 @@ export class Struct {
 
   #add(fields: Layout[string]['fields'], base: number): void {
     for (const [name, [offset, kind]] of Object.entries(fields)) {
-      this.#slots.set(name, { word: (base + offset) / 4, isFloat: kind === 'f32' });
+      const word = (base + offset) / 4;
+      const isFloat = kind === 'f32';
+      this.#fields.set(name, { name, words: [word], isFloat });
+      const dot = name.lastIndexOf('.');
+      if (dot < 0) continue;
+      const outer = name.slice(0, dot);
+      const { words = [] } = this.#fields.get(outer) ?? {};
+      this.#fields.set(outer, { name: outer, words: [...words, word], isFloat });
     }
   }
 
-  #slot(name: string): Slot {
-    const slot = this.#slots.get(name);
-    if (slot === undefined) throw new Error(`the core's structs have no field ${name}`);
-    return slot;
+  #field(name: string): Field {
+    const field = this.#fields.get(name);
+    if (field === undefined) throw new Error(`the core's structs have no field ${name}`);
+    return field;
+  }
+
+  #next(name: string): Field {
+    const at = this.#set++;
+    const last = this.#lastSet[at];
+    if (last?.name === name) return last;
+    return (this.#lastSet[at] = this.#field(name));
   }
 
   /** Where a field lies, counted from the struct's start. */
   offsetOf(name: string): number {
-    return this.#slot(name).word * 4;
+    return (this.#field(name).words[0] as number) * 4;
   }
 
   clear(): void {
     this.#words.fill(0);
+    this.#set = 0;
   }
 
   set(name: string, value: number): void {
-    const { word, isFloat } = this.#slot(name);
+    const { words, isFloat } = this.#next(name);
+    const word = words[0] as number;
     // An Int32Array takes numbers modulo 2^32, which is right for addresses and unsigned words too.
     if (isFloat) this.#floats[word] = value;
     else this.#words[word] = value;
+  }
+
+  /** Sets a field of strides. */
+  setStrides(name: string, strides: readonly number[]): void {
+    const { words } = this.#next(name);
+    for (let i = 0; i < strides.length; i++) this.#words[words[i] as number] = strides[i] as number;
   }
 
   write(views: Views, address: number): void {
