@@ -85,7 +85,8 @@ struct DirectTile {
   template <int kRows, int kKeys, int kPartials>
   static void Dots(const float* q, std::ptrdiff_t ldq, const float* k, std::ptrdiff_t stride, int count, int head_dim,
                    float* s, std::ptrdiff_t lds, ReadAhead* ahead) {
-    ReadAhead::Line line = ahead->Next(count, k);
+    const int groups = (count + kKeys - 1) / kKeys;
+    ReadAhead::Line line = ahead->Take(std::ptrdiff_t{groups} * kKeys * head_dim, k);
     for (int j = 0; j < count; j += kKeys) {
       V sum[kPartials * kRows][kKeys];
       const float* query[kRows];
@@ -134,7 +135,7 @@ struct DirectTile {
   static void RowColumns(const float* weights, std::ptrdiff_t ldp, const float* v, std::ptrdiff_t stride, int count,
                          int value_dim, const float* rescale, float* acc, std::ptrdiff_t ld_acc, ReadAhead* ahead) {
     constexpr int kColumns = kVectors * simd::kLanes;
-    ReadAhead::Line line = ahead->Next(count, v);
+    ReadAhead::Line line = ahead->Take(std::ptrdiff_t{count} * value_dim, v);
     int c = 0;
     for (; c + kColumns <= value_dim; c += kColumns) {
       RowVectors<kRows, kVectors>(weights, ldp, v + c, stride, count, rescale, acc + c, ld_acc, &line);
@@ -187,7 +188,7 @@ struct DirectTile {
   static void OneRow(const float* weights, const std::uint8_t* seen, const float* v, std::ptrdiff_t stride, int count,
                      int value_dim, float rescale, float* acc, ReadAhead* ahead) {
     constexpr int kColumns = kValueVectors * simd::kLanes;
-    ReadAhead::Line line = ahead->Next(count, v);
+    ReadAhead::Line line = ahead->Take(std::ptrdiff_t{count} * value_dim, v);
     int c = 0;
     for (; c + kColumns <= value_dim; c += kColumns) {
       Columns<kValueVectors>(weights, seen, v + c, stride, count, rescale, acc + c, &line);

@@ -10,7 +10,6 @@
 // Contract: nothing outside the rows is read, and nothing depends on what was read.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 
 namespace headwise::kernels {
@@ -39,16 +38,14 @@ struct ReadAhead {
     }
   };
 
-  // The next `count` rows, for a loop to read that works on as many numbers. Where there are gaps between them, or fewer are
-  // left, they are read here and now, and the loop reads `idle` again and again.
-  Line Next(int count, const void* idle) {
-    if (stride == bytes && rows >= count) {
-      const Line line = {row, pace};
-      row += count * bytes;
-      rows -= count;
-      return line;
+  // All rows, once: for a loop to read that works on `numbers` numbers. Where there are gaps between them, or they hold fewer,
+  // they are read here and now, and the loop reads `idle` again and again.
+  Line Take(std::ptrdiff_t numbers, const void* idle) {
+    if (stride == bytes && rows * bytes >= numbers / kStep * pace) {
+      rows = 0;
+      return {row, pace};
     }
-    for (int left = std::min(count, rows); left > 0; --left, --rows, row += stride) {
+    for (; rows > 0; --rows, row += stride) {
       for (Line line = {row, kLine}; line.at < row + bytes;) line.Read<kStep>();
     }
     return {static_cast<const unsigned char*>(idle), 0};
