@@ -32,13 +32,13 @@ AttentionCase Keys(const std::function<float(int)>& size) {
   return c;
 }
 
-void ExpectReference(const AttentionCase& c, double tolerance = kAttentionTolerance) {
+void ExpectReference(const AttentionCase& c) {
   ThreadPool pool(1);
   const AttentionOutputs got = c.Fast(pool);
   const AttentionOutputs expected = c.Reference();
-  EXPECT_LE(Distance(got.out, expected.out), tolerance);
-  EXPECT_LE(Distance(got.weights, expected.weights), tolerance);
-  EXPECT_LE(Distance(got.log_sum_exp, expected.log_sum_exp), tolerance);
+  EXPECT_LE(Distance(got.out, expected.out), kAttentionTolerance);
+  EXPECT_LE(Distance(got.weights, expected.weights), kAttentionTolerance);
+  EXPECT_LE(Distance(got.log_sum_exp, expected.log_sum_exp), kAttentionTolerance);
 }
 
 // From far below the bound to far beyond it, between blocks and within one; natural scores, so 63 ln 2 = 43.7.

@@ -86,7 +86,8 @@ class TiledRun {
       const AttentionArgs& args = call_.args;
       const FloatRows k = KeyRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
       call_.kernels->pack_transposed(k.data, k.stride, keys, args.head_dim, PackedKeys(block));
-      const float key_norm = call_.kernels->norms(k.data, k.stride, keys, args.head_dim, nullptr);
+      const float key_norm =
+          call_.log2_units ? call_.kernels->norms(k.data, k.stride, keys, args.head_dim, nullptr) : 0.0F;
       const FloatRows v = ValueRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
       const float squares =
           call_.kernels->pack_columns(v.data, v.stride, keys, args.value_dim, PackedValues(block), ValuePanel());
@@ -116,7 +117,9 @@ class TiledRun {
       if (!queries_ready) {
         call_.kernels->scale_rows(call_.Query(batch_, head_, row), args.q_strides.row, rows, args.head_dim,
                                   call_.query_scale, false, scratch_.queries, args.head_dim);
-        call_.kernels->norms(scratch_.queries, args.head_dim, rows, args.head_dim, scratch_.query_norms);
+        if (call_.log2_units) {
+          call_.kernels->norms(scratch_.queries, args.head_dim, rows, args.head_dim, scratch_.query_norms);
+        }
         queries_ready = true;
       }
       const std::int32_t block = (key - chunk) / plan_.block_keys;
@@ -128,7 +131,8 @@ class TiledRun {
         continue;
       }
       FinishScores(call_, visibility_, tile, masks);
-      const bool bounded = masks == TileMasks::kOpen && tile.width == tile.keys && call_.additive == nullptr;
+      // Their norms bound scores that are products alone, none of them hidden.
+      const bool bounded = call_.log2_units && masks == TileMasks::kOpen && tile.width == tile.keys;
       Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
                  bounded ? scratch_.query_norms : nullptr, scratch_.key_norms[block]);
     }

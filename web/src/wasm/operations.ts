@@ -26,70 +26,34 @@ export interface Entry {
   begin: (args: number) => number;
 }
 
+type Named = readonly [struct: string, field?: string, inner?: string];
+
+/** Each operation's struct; where another lies in one of its fields, that field and the other. */
+const structNames: Record<Operation, Named> = {
+  attention: ['AttentionArgs'],
+  attentionBackward: ['AttentionBackwardArgs', 'attention', 'AttentionArgs'],
+  layerForward: ['LayerForwardArgs', 'call.attention', 'AttentionArgs'],
+  transformerForward: ['TransformerForwardArgs', 'batch', 'TransformerBatch'],
+  transformerStep: ['TransformerStepArgs', 'batch', 'TransformerBatch'],
+  transformerDecode: ['TransformerDecodeArgs'],
+  linear: ['LinearArgs'],
+  embedding: ['EmbeddingArgs'],
+  positionalEncoding: ['PositionalEncodingArgs'],
+  rotaryEmbedding: ['RotaryArgs'],
+  mergeAttention: ['MergeArgs'],
+  cacheStep: ['KeyValueStepArgs', 'call', 'AttentionArgs'],
+};
+
 export function entriesOf(bindings: Bindings, layout: Layout): Record<Operation, Entry> {
-  const struct = (name: string): Struct => new Struct(layout, name);
-  return {
-    attention: {
-      struct: struct('AttentionArgs'),
-      run: bindings._attention,
-      begin: bindings.beginAttention,
+  const entries = (Object.entries(structNames) as [Operation, Named][]).map(
+    ([op, [name, field, inner]]): [Operation, Entry] => {
+      const struct = new Struct(layout, name);
+      if (field !== undefined && inner !== undefined) struct.with(field, inner);
+      const capitalized = `${op.charAt(0).toUpperCase()}${op.slice(1)}` as Capitalize<Operation>;
+      return [op, { struct, run: bindings[`_${op}`], begin: bindings[`begin${capitalized}`] }];
     },
-    attentionBackward: {
-      struct: struct('AttentionBackwardArgs').with('attention', 'AttentionArgs'),
-      run: bindings._attentionBackward,
-      begin: bindings.beginAttentionBackward,
-    },
-    layerForward: {
-      struct: struct('LayerForwardArgs').with('call.attention', 'AttentionArgs'),
-      run: bindings._layerForward,
-      begin: bindings.beginLayerForward,
-    },
-    transformerForward: {
-      struct: struct('TransformerForwardArgs').with('batch', 'TransformerBatch'),
-      run: bindings._transformerForward,
-      begin: bindings.beginTransformerForward,
-    },
-    transformerStep: {
-      struct: struct('TransformerStepArgs').with('batch', 'TransformerBatch'),
-      run: bindings._transformerStep,
-      begin: bindings.beginTransformerStep,
-    },
-    transformerDecode: {
-      struct: struct('TransformerDecodeArgs'),
-      run: bindings._transformerDecode,
-      begin: bindings.beginTransformerDecode,
-    },
-    linear: {
-      struct: struct('LinearArgs'),
-      run: bindings._linear,
-      begin: bindings.beginLinear,
-    },
-    embedding: {
-      struct: struct('EmbeddingArgs'),
-      run: bindings._embedding,
-      begin: bindings.beginEmbedding,
-    },
-    positionalEncoding: {
-      struct: struct('PositionalEncodingArgs'),
-      run: bindings._positionalEncoding,
-      begin: bindings.beginPositionalEncoding,
-    },
-    rotaryEmbedding: {
-      struct: struct('RotaryArgs'),
-      run: bindings._rotaryEmbedding,
-      begin: bindings.beginRotaryEmbedding,
-    },
-    mergeAttention: {
-      struct: struct('MergeArgs'),
-      run: bindings._mergeAttention,
-      begin: bindings.beginMergeAttention,
-    },
-    cacheStep: {
-      struct: struct('KeyValueStepArgs').with('call', 'AttentionArgs'),
-      run: bindings._cacheStep,
-      begin: bindings.beginCacheStep,
-    },
-  };
+  );
+  return Object.fromEntries(entries) as Record<Operation, Entry>;
 }
 
 /** Sets the struct's numbers, and plans the arrays. `layerOf`, `cacheOf` and `decodingOf` turn a number into an address, or throw. */

@@ -33,9 +33,8 @@ export class Struct {
   }
 
   /** Adds the fields of a struct that lies inside this one, by their own names. */
-  with(field: string, inner: string): this {
+  with(field: string, inner: string): void {
     this.#add((this.#layout[inner] as Layout[string]).fields, this.offsetOf(field));
-    return this;
   }
 
   #add(fields: Layout[string]['fields'], base: number): void {
