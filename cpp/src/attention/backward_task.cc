@@ -203,11 +203,11 @@ class BackwardRun {
     const Panels panels = PanelsOf(tile);
     for (const Panel& p : panels) {
       kernels_.gemm_store(p.place.rows, scratch_.queries + p.first * d, a_.head_dim,
-                          scratch_.keys_transposed + p.part_key * d, a_.head_dim, p.place.scores, panel_, nullptr);
+                          scratch_.keys_transposed + p.part_key * d, a_.head_dim, p.place.scores, panel_);
     }
     for (const Panel& p : panels) {
       kernels_.gemm_store(p.place.rows, DOut(p, 0), a_.out_strides.row, scratch_.values_transposed + p.part_key * dv,
-                          a_.value_dim, p.dp, panel_, nullptr);
+                          a_.value_dim, p.dp, panel_);
     }
     for (const Panel& p : panels) {
       Weigh(p, tile.masks);
@@ -218,17 +218,17 @@ class BackwardRun {
     }
     for (const Panel& p : panels) {
       kernels_.gemm_add(a_.value_dim, scratch_.d_out_transposed + p.first, plan_.block_rows, p.place.scores,
-                        p.place.rows, scratch_.dv_transposed + p.part_key * dv, panel_, nullptr);
+                        p.place.rows, scratch_.dv_transposed + p.part_key * dv, panel_);
     }
     for (const Panel& p : panels) {
       kernels_.gemm_add(a_.head_dim, scratch_.queries_transposed + p.first, plan_.block_rows, p.dp, p.place.rows,
-                        scratch_.dk_transposed + p.part_key * d, panel_, nullptr);
+                        scratch_.dk_transposed + p.part_key * d, panel_);
     }
     const float* keys =
         scratch_.keys + std::int64_t{tile.block} * plan_.padded_dim + std::int64_t{tile.skipped} * panel_;
     for (std::int32_t column = 0; column < plan_.padded_dim; column += panel_, keys += KeyPanel()) {
       kernels_.gemm_add(tile.place.rows, scratch_.d_scores_rows, plan_.block_keys, keys, tile.place.keys,
-                        scratch_.dq + column, plan_.padded_dim, nullptr);
+                        scratch_.dq + column, plan_.padded_dim);
     }
   }
 

@@ -167,7 +167,7 @@ class TiledRun {
       const float* panel = keys + std::int64_t{column} * dim;
       float* scores = tile.scores + column;
       if (call_.additive == nullptr) {
-        call_.kernels->gemm_store(tile.rows, scratch_.queries, dim, panel, dim, scores, tile.ld, nullptr);
+        call_.kernels->gemm_store(tile.rows, scratch_.queries, dim, panel, dim, scores, tile.ld);
       } else {
         call_.kernels->additive_scores(tile.rows, scratch_.queries, dim, panel, dim,
                                        call_.additive + std::int64_t{head_} * dim, scores, tile.ld);
@@ -191,9 +191,14 @@ class TiledRun {
         dropout.Apply(tile.scores + r * tile.ld, tile.keys, batch_, head_, tile.row + r, tile.key);
       }
     }
-    const kernels::GemmFunction product = rescaled ? kernels.gemm_rescale : kernels.gemm_add;
+    if (rescaled) {
+      for (std::int32_t r = 0; r < tile.rows; ++r) {
+        float* const acc = rows.acc + std::int64_t{r} * plan_.padded_dim;
+        if (rows.rescale[r] != 1.0F) kernels.scale(acc, plan_.padded_dim, rows.rescale[r], acc);
+      }
+    }
     for (std::int32_t column = 0; column < plan_.padded_dim; column += kernels.panel, values += ValuePanel()) {
-      product(tile.rows, tile.scores, tile.ld, values, tile.keys, rows.acc + column, plan_.padded_dim, rows.rescale);
+      kernels.gemm_add(tile.rows, tile.scores, tile.ld, values, tile.keys, rows.acc + column, plan_.padded_dim);
     }
     if (state == kPoisoned) AddPoison(tile, rows);
   }

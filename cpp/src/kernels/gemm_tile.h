@@ -29,27 +29,27 @@ struct GemmTile {
   // V8's --experimental-wasm-revectorize makes 256-bit code of this tile as it is (71 GFLOP/s where 128 bits reach 40), and
   // 4 x 4 would reach 88; but no engine has the flag on by default, and without it 4 x 4 falls to 25, so there is one tile.
   static constexpr int kRows = simd::kFusedMulAdd ? 6 : 4;
-  static constexpr int kDepth = 8;
+  static constexpr int kDepth = 16;
+  static constexpr int kHalfDepth = 8;
 
-  enum class Into { kStore, kAdd, kRescale };
+  enum class Into { kStore, kAdd };
 
   template <Into kInto>
-  static void Run(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c, std::ptrdiff_t ldc,
-                  const float* row_scale) {
+  static void Run(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
+                  std::ptrdiff_t ldc) {
     for (; rows >= kRows; rows -= kRows) {
-      Rows<kRows, kInto>(a, lda, panel, k, c, ldc, row_scale);
+      Rows<kRows, kInto>(a, lda, panel, k, c, ldc);
       a += kRows * lda;
       c += kRows * ldc;
-      if (kInto == Into::kRescale) row_scale += kRows;
     }
-    Remainder<kInto>(rows, a, lda, panel, k, c, ldc, row_scale, std::make_integer_sequence<int, kRows - 1>());
+    Remainder<kInto>(rows, a, lda, panel, k, c, ldc, std::make_integer_sequence<int, kRows - 1>());
   }
 
  private:
   template <Into kInto, int... kCounts>
   static void Remainder(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
-                        std::ptrdiff_t ldc, const float* row_scale, std::integer_sequence<int, kCounts...>) {
-    ((rows == kCounts + 1 ? Rows<kCounts + 1, kInto>(a, lda, panel, k, c, ldc, row_scale) : void()), ...);
+                        std::ptrdiff_t ldc, std::integer_sequence<int, kCounts...>) {
+    ((rows == kCounts + 1 ? Rows<kCounts + 1, kInto>(a, lda, panel, k, c, ldc) : void()), ...);
   }
 
   template <int kCount>
@@ -71,31 +71,37 @@ struct GemmTile {
                                                   V (&sum)[kCount][kPanelVectors],
                                                   std::integer_sequence<int, kSteps...> /*steps*/) {
     (Step<kCount>(row, kSteps, panel, sum), ...);
-    for (int r = 0; r < kCount; ++r) row[r] += sizeof...(kSteps);
+    for (int r = 0; r < kCount; ++r) {
+      row[r] += sizeof...(kSteps);
+      simd::KeepInPlace(row[r]);
+    }
     panel += sizeof...(kSteps) * kPanel;
+    simd::KeepInPlace(panel);
   }
 
   template <int kCount, Into kInto>
-  static inline void Rows(const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c, std::ptrdiff_t ldc,
-                          const float* row_scale) {
+  static inline void Rows(const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
+                          std::ptrdiff_t ldc) {
     V sum[kCount][kPanelVectors];
     for (int r = 0; r < kCount; ++r) {
       for (int v = 0; v < kPanelVectors; ++v) sum[r][v] = simd::Splat(0.0F);
     }
     const float* row[kCount];
     for (int r = 0; r < kCount; ++r) row[r] = a + r * lda;
-    int left = k;
+    const float* const end = panel + k * kPanel;
     if constexpr (kCount == kRows) {
-      for (; left >= kDepth; left -= kDepth) Steps(row, panel, sum, std::make_integer_sequence<int, kDepth>());
+      const float* const last_turn = panel + (k & -kDepth) * kPanel;
+      while (panel != last_turn) Steps(row, panel, sum, std::make_integer_sequence<int, kDepth>());
     }
-    for (; left > 0; --left) Steps(row, panel, sum, std::make_integer_sequence<int, 1>());
+    if (panel != end) {  // one branch where there is no rest
+      if (kCount == kRows && (k & kHalfDepth) != 0) Steps(row, panel, sum, std::make_integer_sequence<int, kHalfDepth>());
+      while (panel != end) Steps(row, panel, sum, std::make_integer_sequence<int, 1>());
+    }
     for (int r = 0; r < kCount; ++r) {
       float* to = c + r * ldc;
       for (int v = 0; v < kPanelVectors; ++v, to += simd::kLanes) {
         if (kInto == Into::kStore) simd::Store(to, sum[r][v]);
         if (kInto == Into::kAdd) simd::Store(to, simd::Load(to) + sum[r][v]);
-        if (kInto == Into::kRescale)
-          simd::Store(to, simd::MulAdd(simd::Load(to), simd::Splat(row_scale[r]), sum[r][v]));
       }
     }
   }

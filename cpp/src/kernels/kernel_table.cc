@@ -78,7 +78,6 @@ KernelTable table = {
     simd::kName,
     &GemmTile::Run<GemmTile::Into::kStore>,
     &GemmTile::Run<GemmTile::Into::kAdd>,
-    &GemmTile::Run<GemmTile::Into::kRescale>,
     &AdditiveTile::Run,
     &SoftmaxTile::Run<true>,
     &SoftmaxTile::Run<false>,

@@ -13,7 +13,7 @@
 namespace headwise::kernels {
 
 using GemmFunction = void (*)(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
-                              std::ptrdiff_t ldc, const float* row_scale);
+                              std::ptrdiff_t ldc);
 
 struct KernelTable {
   int lanes;     // floats in a vector
@@ -21,10 +21,9 @@ struct KernelTable {
   int row_tile;  // rows that a GEMM tile shares loads over; other counts are slower, never wrong
   const char* name;
 
-  // GemmTile: C = A P, C += A P, C = C * row_scale + A P.
+  // GemmTile: C = A P, C += A P.
   GemmFunction gemm_store;
   GemmFunction gemm_add;
-  GemmFunction gemm_rescale;
   // AdditiveTile.
   void (*additive_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* panel, int k, const float* weights,
                           float* s, std::ptrdiff_t lds);

@@ -132,6 +132,14 @@ inline void KeepInPlace([[maybe_unused]] Vector& v) {
 #endif
 }
 
+// Advances `p` here, in one register. Without it the compiler replaces a loop's pointers by others that it computes from a count
+// of turns, more of them than V8 has registers for.
+inline void KeepInPlace([[maybe_unused]] const float*& p) {
+#if defined(__wasm_simd128__)
+  asm volatile("" : "+r"(p));
+#endif
+}
+
 inline Vector Abs(Vector x) { return xsimd::abs(x); }
 inline Vector CopySign(Vector magnitude, Vector sign) { return xsimd::copysign(magnitude, sign); }
 inline Vector Select(xsimd::batch_bool<float> condition, Vector yes, Vector no) {
