@@ -30,33 +30,34 @@ describe.each(['relaxed', 'simd'])('the kernels of the %s build', (variant) => {
     else expect(relaxed).toBe(0);
   });
 
-  test('the product: eight steps of the tile, each row a splat, with little around and nothing loaded ahead', () => {
+  test('the product: sixteen steps of the tile, each row a splat, with little around and nothing loaded ahead', () => {
     const rows = variant === 'relaxed' ? 6 : 4;
-    const steps = 8;
+    const steps = 16;
     const products = loops.filter((loop) => splats(loop) === rows * steps);
-    expect(products.length).toBeGreaterThanOrEqual(3); // store, add, rescale
+    expect(products.length).toBeGreaterThanOrEqual(2); // store, add
     for (const loop of products) {
       expect(loads(loop)).toBe(2 * steps);
       expect(multiplyAdds(loop)).toBe(2 * rows * steps);
       const needed = multiplyAdds(loop) * (1 + extra) + splats(loop) + loads(loop);
-      expect(loop.size).toBeLessThanOrEqual(needed + 26);
+      // A pointer advances for each row and for the panel, and the turns end where the panel does.
+      expect(loop.size).toBeLessThanOrEqual(needed + 2 * (rows + 1) + 2);
       // The panel's two vectors and a splat. More, and V8's registers do not hold them.
       expect(loop.ahead).toBeLessThanOrEqual(3);
     }
   });
 
-  test('the softmax: 4 scores in at most 22 instructions where they are bounded, else in 25; no vector literal', () => {
+  test('the softmax: 8 scores in at most 34 instructions where they are bounded, else 4 in 25; no vector literal', () => {
     const exponentials = loops.filter(
       (loop) =>
-        loads(loop) === 1 &&
-        count(loop, 'v128.store') === 1 &&
-        count(loop, 'i32x4.shl') === 1 &&
+        count(loop, 'i32x4.shl') > 0 &&
+        count(loop, 'i32x4.shl') === loads(loop) &&
+        count(loop, 'v128.store') === loads(loop) &&
         count(loop, 'v128.const') === 0,
     );
     const bounded = exponentials.filter((loop) => count(loop, 'f32x4.pmax') === 0);
-    expect(bounded.length).toBe(1);
+    expect(bounded.map(loads)).toEqual([2]);
     expect(exponentials.length).toBeGreaterThanOrEqual(3); // natural scores and those in units of ln 2
-    const most = (loop) => (bounded.includes(loop) ? 22 : 25) + 6 * extra;
+    const most = (loop) => (bounded.includes(loop) ? 34 : 25) + 6 * extra * loads(loop);
     for (const loop of exponentials) expect(loop.size).toBeLessThanOrEqual(most(loop));
   });
 });

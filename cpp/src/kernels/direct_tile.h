@@ -158,22 +158,25 @@ struct DirectTile {
     for (auto& row : sum) {
       for (V& x : row) x = simd::Splat(0.0F);
     }
+    const float* weight[kRows];
+    for (int r = 0; r < kRows; ++r) weight[r] = weights + r * ldp;
     const auto turn = [&](int j) {
       V x[kVectors];
       for (int i = 0; i < kVectors; ++i) x[i] = simd::Load(v + i * simd::kLanes);
       for (int r = 0; r < kRows; ++r) {
-        const V weight = simd::Splat(weights[r * ldp + j]);
-        for (int i = 0; i < kVectors; ++i) sum[r][i] = simd::MulAdd(weight, x[i], sum[r][i]);
+        const V w = simd::Splat(weight[r][j]);
+        for (int i = 0; i < kVectors; ++i) sum[r][i] = simd::MulAdd(w, x[i], sum[r][i]);
       }
-      v += stride;
+      simd::KeepInPlace(v += stride);
     };
-    int j = 0;
-    for (; j + 2 <= count; j += 2) {
-      turn(j);
-      turn(j + 1);
+    const float* const last_turn = weights + (count & ~1);
+    while (weight[0] != last_turn) {
+      turn(0);
+      turn(1);
       line.Read<2 * kVectors * simd::kLanes>();
+      for (const float*& w : weight) simd::KeepInPlace(w += 2);
     }
-    if (j < count) turn(j);
+    if ((count & 1) != 0) turn(0);
     for (int r = 0; r < kRows; ++r) {
       const V factor = simd::Splat(rescale[r]);
       for (int i = 0; i < kVectors; ++i) {

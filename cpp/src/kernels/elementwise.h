@@ -46,13 +46,16 @@ struct Elementwise {
   static float Norms(const float* source, std::ptrdiff_t stride, int rows, int size, float* norms) {
     float largest = 0.0F;
     for (int row = 0; row < rows; ++row, source += stride) {
-      simd::Vector squares = simd::Splat(0.0F);
+      // Two sums: one alone would wait for itself.
+      simd::Vector squares[2] = {simd::Splat(0.0F), simd::Splat(0.0F)};
       int i = 0;
-      for (; i + simd::kLanes <= size; i += simd::kLanes) {
-        const simd::Vector x = simd::Load(source + i);
-        squares = simd::MulAdd(x, x, squares);
+      for (; i + 2 * simd::kLanes <= size; i += 2 * simd::kLanes) {
+        for (int part = 0; part < 2; ++part) {
+          const simd::Vector x = simd::Load(source + i + part * simd::kLanes);
+          squares[part] = simd::MulAdd(x, x, squares[part]);
+        }
       }
-      float sum = simd::Sum(squares);
+      float sum = simd::Sum(squares[0] + squares[1]);
       for (; i < size; ++i) sum += source[i] * source[i];
       const float norm = std::sqrt(sum) * (1.0F + 0x1p-10F);
       if (norms != nullptr) norms[row] = norm;

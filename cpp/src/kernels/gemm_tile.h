@@ -80,29 +80,32 @@ struct GemmTile {
   }
 
   template <int kCount, Into kInto>
-  static inline void Rows(const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
-                          std::ptrdiff_t ldc) {
+  static inline void Rows(const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c, std::ptrdiff_t ldc) {
     V sum[kCount][kPanelVectors];
     for (int r = 0; r < kCount; ++r) {
       for (int v = 0; v < kPanelVectors; ++v) sum[r][v] = simd::Splat(0.0F);
     }
     const float* row[kCount];
-    for (int r = 0; r < kCount; ++r) row[r] = a + r * lda;
+    for (const float*& p : row) {
+      p = a;
+      simd::KeepInPlace(a += lda);
+    }
     const float* const end = panel + k * kPanel;
     if constexpr (kCount == kRows) {
       const float* const last_turn = panel + (k & -kDepth) * kPanel;
       while (panel != last_turn) Steps(row, panel, sum, std::make_integer_sequence<int, kDepth>());
     }
     if (panel != end) {  // one branch where there is no rest
-      if (kCount == kRows && (k & kHalfDepth) != 0) Steps(row, panel, sum, std::make_integer_sequence<int, kHalfDepth>());
+      if (kCount == kRows && (k & kHalfDepth) != 0)
+        Steps(row, panel, sum, std::make_integer_sequence<int, kHalfDepth>());
       while (panel != end) Steps(row, panel, sum, std::make_integer_sequence<int, 1>());
     }
-    for (int r = 0; r < kCount; ++r) {
-      float* to = c + r * ldc;
-      for (int v = 0; v < kPanelVectors; ++v, to += simd::kLanes) {
-        if (kInto == Into::kStore) simd::Store(to, sum[r][v]);
-        if (kInto == Into::kAdd) simd::Store(to, simd::Load(to) + sum[r][v]);
+    for (const auto& vectors : sum) {
+      for (int v = 0; v < kPanelVectors; ++v) {
+        float* const to = c + v * simd::kLanes;
+        simd::Store(to, kInto == Into::kStore ? vectors[v] : simd::Load(to) + vectors[v]);
       }
+      simd::KeepInPlace(c += ldc);
     }
   }
 };

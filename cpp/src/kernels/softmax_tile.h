@@ -28,6 +28,8 @@ struct SoftmaxTile {
   // 2^31 keys of weight 2^63 sum to less than overflows, even times values of 2^32.
   static constexpr float kHeadroom = 63.0F;
 
+  static constexpr int kTurn = 2 * simd::kLanes;
+
   template <bool kLog2Units>
   static bool Run(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float* max,
                   float* sums, float* rescale) {
@@ -40,7 +42,12 @@ struct SoftmaxTile {
       int i = 0;
       if (kLog2Units && norms != nullptr && Within(norms[r] * key_norm, old_max)) {
         const V magic = exp2.magic - simd::Splat(old_max);
-        for (; i < width; i += simd::kLanes) sum = sum + ExponentiateBounded(exp2, s + i, magic);
+        float* at = s;
+        for (const float* const end = s + width / kTurn * kTurn; at != end; simd::KeepInPlace(at += kTurn)) {
+          sum = sum + ExponentiateBounded(exp2, at, magic);
+          sum = sum + ExponentiateBounded(exp2, at + simd::kLanes, magic);
+        }
+        if (at != s + width) sum = sum + ExponentiateBounded(exp2, at, magic);
         simd::Store(sums, sum);
         continue;
       }

@@ -134,7 +134,8 @@ inline void KeepInPlace([[maybe_unused]] Vector& v) {
 
 // Advances `p` here, in one register. Without it the compiler replaces a loop's pointers by others that it computes from a count
 // of turns, more of them than V8 has registers for.
-inline void KeepInPlace([[maybe_unused]] const float*& p) {
+template <class T>
+void KeepInPlace([[maybe_unused]] T*& p) {
 #if defined(__wasm_simd128__)
   asm volatile("" : "+r"(p));
 #endif
