@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::int32_t RoundUp(std::int32_t n, std::int32_t to) { return (n + to - 1) / to * to; }
 
+constexpr std::int32_t kStripTiles = 2;  // rows of a strip, in the kernel's tiles
+
 enum BlockState : std::uint8_t { kAbsent = 0, kFinite = 1, kPoisoned = 2 };
 
 class TiledRun {
@@ -124,18 +126,49 @@ class TiledRun {
       }
       const std::int32_t block = (key - chunk) / plan_.block_keys;
       const BlockState state = Pack(block, key, keys);
-      const std::int32_t skipped = tile.key - key;
-      Products(tile, PackedKeys(block) + std::int64_t{skipped} * args.head_dim);
-      if (masks == TileMasks::kHidden) {
-        FinishHiddenTile(call_, tile);
+      const std::int32_t strip = StripRows(tile);
+      if (strip == rows) {
+        RunTile(tile, row, block, state, masks);
         continue;
       }
-      FinishScores(call_, visibility_, tile, masks);
-      // Their norms bound scores that are products alone, none of them hidden.
-      const bool bounded = call_.log2_units && masks == TileMasks::kOpen && tile.width == tile.keys;
-      Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
-                 bounded ? scratch_.query_norms : nullptr, scratch_.key_norms[block]);
+      for (std::int32_t first = row; first < row_end; first += strip) {
+        const ScoreTile part = VisiblePart(first, std::min(strip, row_end - first), key, keys);
+        RunTile(part, row, block, state, ClassifyTile(call_, visibility_, part));
+      }
     }
+  }
+
+  // Where an edge of what rows may see runs through a tile (causality, a window), few rows at a time leave little to compute
+  // that is then hidden.
+  std::int32_t StripRows(const ScoreTile& tile) const {
+    if (visibility_.ring()) return tile.rows;
+    const std::int32_t last = tile.row + tile.rows;
+    const std::int32_t end = tile.key + tile.keys;
+    const KeyRange some = visibility_.Union(tile.row, last);
+    const KeyRange all = visibility_.Intersection(tile.row, last);
+    const bool edge = std::max(some.begin, tile.key) < std::max(all.begin, tile.key) ||
+                      std::min(some.end, end) > std::min(all.end, end);
+    return edge ? std::min(kStripTiles * call_.kernels->row_tile, tile.rows) : tile.rows;
+  }
+
+  // `row` is the block's first, whose queries are the first in the scratch.
+  void RunTile(const ScoreTile& tile, std::int32_t row, std::int32_t block, BlockState state, TileMasks masks) {
+    if (masks == TileMasks::kHidden && !ScoresNeedProducts(call_)) {
+      FinishHiddenTile(call_, tile);
+      return;
+    }
+    const std::int32_t skipped = tile.key % plan_.block_keys;
+    Products(tile, scratch_.queries + std::int64_t{tile.row - row} * call_.args.head_dim,
+             PackedKeys(block) + std::int64_t{skipped} * call_.args.head_dim);
+    if (masks == TileMasks::kHidden) {
+      FinishHiddenTile(call_, tile);
+      return;
+    }
+    FinishScores(call_, visibility_, tile, masks);
+    // Their norms bound scores that are products alone, none of them hidden.
+    const bool bounded = call_.log2_units && masks == TileMasks::kOpen && tile.width == tile.keys;
+    Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
+               bounded ? scratch_.query_norms + (tile.row - row) : nullptr, scratch_.key_norms[block]);
   }
 
   // The block's panels that some row may see by its interval of keys: what causality, a window or a length hides at the
@@ -161,15 +194,15 @@ class TiledRun {
             scratch_.scores, plan_.block_keys};
   }
 
-  void Products(const ScoreTile& tile, const float* keys) {
+  void Products(const ScoreTile& tile, const float* queries, const float* keys) {
     const std::int32_t dim = call_.args.head_dim;
     for (std::int32_t column = 0; column < tile.width; column += call_.kernels->panel) {
       const float* panel = keys + std::int64_t{column} * dim;
       float* scores = tile.scores + column;
       if (call_.additive == nullptr) {
-        call_.kernels->gemm_store(tile.rows, scratch_.queries, dim, panel, dim, scores, tile.ld);
+        call_.kernels->gemm_store(tile.rows, queries, dim, panel, dim, scores, tile.ld);
       } else {
-        call_.kernels->additive_scores(tile.rows, scratch_.queries, dim, panel, dim,
+        call_.kernels->additive_scores(tile.rows, queries, dim, panel, dim,
                                        call_.additive + std::int64_t{head_} * dim, scores, tile.ld);
       }
     }
