@@ -9,6 +9,7 @@
 #include <string>
 
 #include "binding.h"
+#include "kernels/kernel_table.h"
 #include "memory/aligned.h"
 
 extern "C" char __heap_base;  // the linker's: where the heap begins, after stack and statics
@@ -57,6 +58,7 @@ std::int32_t Report(const Status& status) {
 
 EMSCRIPTEN_BINDINGS(headwise_runtime) {
   emscripten::function("start", &Start);
+  emscripten::function("useShortTurns", &kernels::UseShortTurns);
   emscripten::function("allocate", &Allocate);
   emscripten::function("release", &Release);
   emscripten::function("trimScratch", &TrimScratch);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attention_case.h"
+#include "kernels/kernel_table.h"
 #include "tolerance.h"
 
 namespace headwise::testing {
@@ -35,6 +36,10 @@ TEST(AttentionRandom, BitsDependOnNothingElse) {
     const AttentionOutputs second = c.Fast(three);
     ASSERT_TRUE(SameBits(first.out, second.out)) << "threads, seed " << seed << ": " << c.Describe();
     ASSERT_TRUE(SameBits(first.weights, second.weights)) << "threads, seed " << seed;
+    kernels::UseShortTurns(true);
+    const AttentionOutputs turned = c.Fast(one);
+    kernels::UseShortTurns(false);
+    ASSERT_TRUE(SameBits(first.out, turned.out)) << "short turns, seed " << seed << ": " << c.Describe();
     c.want_weights = !c.want_weights;
     c.want_log_sum_exp = !c.want_log_sum_exp;
     c.weight_heads.clear();

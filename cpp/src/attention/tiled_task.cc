@@ -202,8 +202,8 @@ class TiledRun {
       if (call_.additive == nullptr) {
         call_.kernels->gemm_store(tile.rows, queries, dim, panel, dim, scores, tile.ld);
       } else {
-        call_.kernels->additive_scores(tile.rows, queries, dim, panel, dim,
-                                       call_.additive + std::int64_t{head_} * dim, scores, tile.ld);
+        call_.kernels->additive_scores(tile.rows, queries, dim, panel, dim, call_.additive + std::int64_t{head_} * dim,
+                                       scores, tile.ld);
       }
     }
   }

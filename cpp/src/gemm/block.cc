@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "kernels/gemm_tile.h"
+#include "kernels/kernel_table.h"
 
 namespace headwise {
 namespace {
@@ -17,7 +18,7 @@ void AddEdge(const float* a, std::ptrdiff_t lda, const float* panel, std::int32_
   alignas(64) float tile[Tile::kRows * Tile::kPanel];
   for (std::int32_t row = 0; row < rows; row += Tile::kRows) {
     const std::int32_t count = std::min<std::int32_t>(Tile::kRows, rows - row);
-    Tile::Run<Tile::Into::kStore>(count, a + row * lda, lda, panel, k, tile, Tile::kPanel);
+    kernels::Kernels().gemm_store(count, a + row * lda, lda, panel, k, tile, Tile::kPanel);
     for (std::int32_t r = 0; r < count; ++r) {
       for (std::int32_t column = 0; column < columns; ++column) {
         c[(row + r) * ldc + column] += tile[r * Tile::kPanel + column];
@@ -55,7 +56,7 @@ void MultiplyBlock(const PackedMatrix& w, std::int32_t k_begin, std::int32_t k, 
           w.panels() + std::int64_t{w.rows()} * column + (std::int64_t{k_begin} + at) * Tile::kPanel;
       const std::int32_t columns = block.column_end - column;
       if (columns >= Tile::kPanel) {
-        Tile::Run<Tile::Into::kAdd>(rows, a + at, lda, panel, depth, c + column, ldc);
+        kernels::Kernels().gemm_add(rows, a + at, lda, panel, depth, c + column, ldc);
       } else {
         AddEdge(a + at, lda, panel, depth, rows, columns, c + column, ldc);
       }

@@ -21,16 +21,20 @@ struct GemmTile {
   // Rows that share the panel's loads, and steps of k in one turn of the loop. Instructions per multiply-add decide, above
   // all where a sibling thread takes half of a core's issue slots. On WebAssembly V8 has 15 registers, which 6 x 2 sums, a
   // row of the panel and a splat just fill; it spends an instruction on the address of each step's splats, one on every
-  // pointer's advance, and a few on the loop. Share of the multiply-add ceiling, tile alone, core shared / quiet (steps
-  // 1, 4, 8): 4 rows 0.60 / 0.94, 0.73 / 0.98, 0.78 / 0.97; 6 rows 0.62 / 0.94, 0.79 / 0.95, 0.84 / 0.95. Steps of 16 gain
-  // nothing more; 3 x 3 comes near; 12 x 1 and 10 x 1 reach half; 4 x 3 and 3 x 4 spill.
+  // pointer's advance, and a few on the loop: 1.80 in all, of which 1.67 are the tile's own.
+  // Share of the multiply-add ceiling, tile alone, core shared / quiet (steps 1, 4, 8): 4 rows 0.60 / 0.94, 0.73 / 0.98,
+  // 0.78 / 0.97; 6 rows 0.62 / 0.94, 0.79 / 0.95, 0.84 / 0.95. Pointers that the compiler may not replace, and 16 steps: 5 %
+  // more than 8 with 1.97 instructions. A branch more between loop and stores costs 3 to 6 % (one function for store and add,
+  // a test for half a turn where there is no rest): it is taken once a tile, and there are 64 x 12 multiply-adds in one.
+  // 3 x 3 comes near; 12 x 1 and 10 x 1 reach half; 4 x 3 and 3 x 4 spill.
   // Tried and lost: rows interleaved (one pointer, but V8 then computes an address for every splat), rows at a constant
-  // distance (the same), Estrin's scheme and two interleaved polynomials in the softmax (no gain).
-  // V8's --experimental-wasm-revectorize makes 256-bit code of this tile as it is (71 GFLOP/s where 128 bits reach 40), and
-  // 4 x 4 would reach 88; but no engine has the flag on by default, and without it 4 x 4 falls to 25, so there is one tile.
+  // distance (the same), every element of A stored as a vector (no gain), Estrin's scheme and two interleaved polynomials in
+  // the softmax (no gain). V8's --experimental-wasm-revectorize finds nothing to pair any more.
   static constexpr int kRows = simd::kFusedMulAdd ? 6 : 4;
   static constexpr int kDepth = 16;
   static constexpr int kHalfDepth = 8;
+  // Of RunShort, GFLOP/s there where the long turns reach 17 (V8 12.4), 19 (JavaScriptCore), 8 (V8 11.3): 44, 31, 24.
+  static constexpr int kShortRows = 4;
 
   enum class Into { kStore, kAdd };
 
@@ -38,18 +42,35 @@ struct GemmTile {
   static void Run(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
                   std::ptrdiff_t ldc) {
     for (; rows >= kRows; rows -= kRows) {
-      Rows<kRows, kInto>(a, lda, panel, k, c, ldc);
+      Rows<kRows, kInto, Turn::kLong>(a, lda, panel, k, c, ldc);
       a += kRows * lda;
       c += kRows * ldc;
     }
-    Remainder<kInto>(rows, a, lda, panel, k, c, ldc, std::make_integer_sequence<int, kRows - 1>());
+    FewRows<kInto>(rows, a, lda, panel, k, c, ldc);
+  }
+
+  // Few rows and one step a turn, for compilers that load all of a turn's operands first and then spill them. The same bits.
+  template <Into kInto>
+  static void RunShort(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
+                       std::ptrdiff_t ldc) {
+    for (; rows > 0; rows -= kShortRows) {
+      FewRows<kInto>(rows < kShortRows ? rows : kShortRows, a, lda, panel, k, c, ldc);
+      a += kShortRows * lda;
+      c += kShortRows * ldc;
+    }
   }
 
  private:
+  template <Into kInto>
+  static void FewRows(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
+                      std::ptrdiff_t ldc) {
+    constexpr int kMost = kRows - 1 < kShortRows ? kShortRows : kRows - 1;
+    FewRows<kInto>(rows, a, lda, panel, k, c, ldc, std::make_integer_sequence<int, kMost>());
+  }
   template <Into kInto, int... kCounts>
-  static void Remainder(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
-                        std::ptrdiff_t ldc, std::integer_sequence<int, kCounts...>) {
-    ((rows == kCounts + 1 ? Rows<kCounts + 1, kInto>(a, lda, panel, k, c, ldc) : void()), ...);
+  static void FewRows(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
+                      std::ptrdiff_t ldc, std::integer_sequence<int, kCounts...> /*counts*/) {
+    ((rows == kCounts + 1 ? Rows<kCounts + 1, kInto, Turn::kShort>(a, lda, panel, k, c, ldc) : void()), ...);
   }
 
   template <int kCount>
@@ -79,7 +100,9 @@ struct GemmTile {
     simd::KeepInPlace(panel);
   }
 
-  template <int kCount, Into kInto>
+  enum class Turn { kLong, kShort };
+
+  template <int kCount, Into kInto, Turn kTurn>
   static inline void Rows(const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c, std::ptrdiff_t ldc) {
     V sum[kCount][kPanelVectors];
     for (int r = 0; r < kCount; ++r) {
@@ -91,12 +114,12 @@ struct GemmTile {
       simd::KeepInPlace(a += lda);
     }
     const float* const end = panel + k * kPanel;
-    if constexpr (kCount == kRows) {
+    if constexpr (kTurn == Turn::kLong) {
       const float* const last_turn = panel + (k & -kDepth) * kPanel;
       while (panel != last_turn) Steps(row, panel, sum, std::make_integer_sequence<int, kDepth>());
     }
     if (panel != end) {  // one branch where there is no rest
-      if (kCount == kRows && (k & kHalfDepth) != 0)
+      if (kTurn == Turn::kLong && (k & kHalfDepth) != 0)
         Steps(row, panel, sum, std::make_integer_sequence<int, kHalfDepth>());
       while (panel != end) Steps(row, panel, sum, std::make_integer_sequence<int, 1>());
     }

@@ -121,4 +121,10 @@ KernelTable table = {
 
 const KernelTable& Kernels() { return table; }
 
+void UseShortTurns(bool is_short) {
+  using Into = GemmTile::Into;
+  table.gemm_store = is_short ? &GemmTile::RunShort<Into::kStore> : &GemmTile::Run<Into::kStore>;
+  table.gemm_add = is_short ? &GemmTile::RunShort<Into::kAdd> : &GemmTile::Run<Into::kAdd>;
+}
+
 }  // namespace headwise::kernels

@@ -90,7 +90,11 @@ struct KernelTable {
                          const float* mean, const float* inverse, double* sums);
 };
 
-// The table in use; the same for the life of the process.
+// The table in use.
 const KernelTable& Kernels();
+
+// Chooses the products' kernels by what the engine's compiler can do with long loops: speed changes, no bit does. Not while a
+// call is in progress.
+void UseShortTurns(bool is_short);
 
 }  // namespace headwise::kernels

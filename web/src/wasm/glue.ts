@@ -41,6 +41,8 @@ type OperationBindings = Record<`_${Operation}` | `begin${Capitalize<Operation>}
 export interface Bindings extends OperationBindings {
   PThread: ThreadLibrary;
   layout(): Layout;
+  /** Before start. */
+  useShortTurns(isShort: boolean): void;
   start(threads: number): number;
   allocate(bytes: number): number;
   release(address: number): void;

@@ -1,6 +1,7 @@
 // Wasm: from options to a running module: choose the build, get its bytes, make the heap, instantiate, start the threads.
 // Start reading at loadModule.
 import { initFailed } from '../errors.js';
+import { wantsShortTurns } from './compiler.js';
 import { messageOf, readBytes, resolveUrl } from './files.js';
 import { glues, type Bindings, type GlueOptions, type Variant } from './glue.js';
 import { makeMemory } from './memory.js';
@@ -47,6 +48,7 @@ export async function loadModule(
   const { memory, shared, maxBytes } = makeMemory(wanted, options.maxMemoryBytes);
   const binary = shared === wanted.shared ? bytes : unshare(bytes, wanted);
   const bindings = await instantiate(variant, binary, memory, from);
+  bindings.useShortTurns(wantsShortTurns());
 
   const count = options.threads ?? (await defaultThreads());
   let threadsReason = count > 1 ? whyOneThread(shared) : undefined;
