@@ -61,6 +61,8 @@ struct GemmTile {
   }
 
  private:
+  enum class Turn { kLong, kShort };
+
   template <Into kInto>
   static void FewRows(int rows, const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c,
                       std::ptrdiff_t ldc) {
@@ -99,8 +101,6 @@ struct GemmTile {
     panel += sizeof...(kSteps) * kPanel;
     simd::KeepInPlace(panel);
   }
-
-  enum class Turn { kLong, kShort };
 
   template <int kCount, Into kInto, Turn kTurn>
   static inline void Rows(const float* a, std::ptrdiff_t lda, const float* panel, int k, float* c, std::ptrdiff_t ldc) {
