@@ -2,7 +2,8 @@
 import { digits, mebibytes, percent, times } from './format.mjs';
 import { rowsOf } from './summary.mjs';
 
-const rivals = [
+const others = [
+  ['headwise-cache', 'in its cache'],
   ['ort-web-mha', 'onnxruntime-web MHA'],
   ['ort-web-attention', 'onnxruntime-web Attention'],
   ['headwise-f16', 'float16 cache'],
@@ -30,7 +31,7 @@ function cell(row) {
 function tableOf(results, threads) {
   const chosen = results.filter((result) => result.threads === threads);
   const tables = chosen.map((result) => ({ result, rows: rowsOf(result) }));
-  const present = rivals.filter(([id]) =>
+  const present = others.filter(([id]) =>
     tables.some(({ rows }) => rows.some((row) => row.id === id)),
   );
   const head = ['shape', 'unit', 'headwise', 'of ceiling', ...present.map(([, label]) => label)];
