@@ -141,26 +141,21 @@ class TiledRun {
   // Where an edge of what rows may see runs through a tile (causality, a window), few rows at a time leave little to compute
   // that is then hidden.
   std::int32_t StripRows(const ScoreTile& tile) const {
-    if (visibility_.ring()) return tile.rows;
-    const std::int32_t last = tile.row + tile.rows;
-    const std::int32_t end = tile.key + tile.keys;
-    const KeyRange some = visibility_.Union(tile.row, last);
-    const KeyRange all = visibility_.Intersection(tile.row, last);
-    const bool edge = std::max(some.begin, tile.key) < std::max(all.begin, tile.key) ||
-                      std::min(some.end, end) > std::min(all.end, end);
+    if (!ClipsTiles()) return tile.rows;
+    const KeyRange all = visibility_.Intersection(tile.row, tile.row + tile.rows);
+    const bool edge = all.begin > tile.key || all.end < tile.key + tile.keys;
     return edge ? std::min(kStripTiles * call_.kernels->row_tile, tile.rows) : tile.rows;
   }
 
   // `row` is the block's first, whose queries are the first in the scratch.
   void RunTile(const ScoreTile& tile, std::int32_t row, std::int32_t block, BlockState state, TileMasks masks) {
-    if (masks == TileMasks::kHidden && !ScoresNeedProducts(call_)) {
-      FinishHiddenTile(call_, tile);
-      return;
-    }
+    const bool hidden = masks == TileMasks::kHidden;
     const std::int32_t skipped = tile.key % plan_.block_keys;
-    Products(tile, scratch_.queries + std::int64_t{tile.row - row} * call_.args.head_dim,
-             PackedKeys(block) + std::int64_t{skipped} * call_.args.head_dim);
-    if (masks == TileMasks::kHidden) {
+    if (!hidden || ScoresNeedProducts(call_)) {
+      Products(tile, scratch_.queries + std::int64_t{tile.row - row} * call_.args.head_dim,
+               PackedKeys(block) + std::int64_t{skipped} * call_.args.head_dim);
+    }
+    if (hidden) {
       FinishHiddenTile(call_, tile);
       return;
     }
@@ -171,13 +166,19 @@ class TiledRun {
                bounded ? scratch_.query_norms + (tile.row - row) : nullptr, scratch_.key_norms[block]);
   }
 
+  // Whether keys that no row may see are left out: not where hidden scores or weights are asked for, nor in a ring, whose keys
+  // are in no order.
+  bool ClipsTiles() const {
+    return call_.args.score_stage == ScoreStage::kNone && call_.args.weights == nullptr && !visibility_.ring();
+  }
+
   // The block's panels that some row may see by its interval of keys: what causality, a window or a length hides at the
   // ends is not computed. The whole block where hidden scores are asked for, and where all is hidden.
   ScoreTile VisiblePart(std::int32_t row, std::int32_t rows, std::int32_t key, std::int32_t keys) const {
     const std::int32_t panel = call_.kernels->panel;
     std::int32_t begin = 0;
     std::int32_t end = keys;
-    if (call_.args.score_stage == ScoreStage::kNone && call_.args.weights == nullptr && !visibility_.ring()) {
+    if (ClipsTiles()) {
       KeyRange seen = visibility_.Union(row, row + rows);
       if (const BlockMask blocks(call_.args); blocks.given()) {
         const BlockMask::Summary listed = blocks.Summarize(row, rows, key, key + keys);

@@ -3,8 +3,8 @@
 //
 // Contract: rows of K and V are contiguous (`head_dim`, `value_dim` floats), `stride` apart; nothing outside is read.
 // Scores(...) writes `count` scores a row. A score is summed in partial sums over d, then the tail, in an order that depends
-// on head_dim and on whether the row is one of four that go together. Rows share the loads of keys and values: with four rows to a key,
-// as grouped heads have them, it is instructions and not memory that such a step takes.
+// on head_dim and on whether the row is one of four that go together. Rows share the loads of keys and values: with four
+// rows to a key, as grouped heads have them, it is instructions and not memory that such a step takes.
 #pragma once
 
 #include <cstddef>

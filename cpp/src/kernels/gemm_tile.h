@@ -24,7 +24,7 @@ struct GemmTile {
   // pointer's advance, and a few on the loop: 1.80 in all, of which 1.67 are the tile's own.
   // Share of the multiply-add ceiling, tile alone, core shared / quiet (steps 1, 4, 8): 4 rows 0.60 / 0.94, 0.73 / 0.98,
   // 0.78 / 0.97; 6 rows 0.62 / 0.94, 0.79 / 0.95, 0.84 / 0.95. Pointers that the compiler may not replace, and 16 steps: 5 %
-  // more than 8 with 1.97 instructions. A branch more between loop and stores costs 3 to 6 % (one function for store and add,
+  // more than 8 with 2.00 instructions. A branch more between loop and stores costs 3 to 6 % (one function for store and add,
   // a test for half a turn where there is no rest): it is taken once a tile, and there are 64 x 12 multiply-adds in one.
   // 3 x 3 comes near; 12 x 1 and 10 x 1 reach half; 4 x 3 and 3 x 4 spill.
   // Tried and lost: rows interleaved (one pointer, but V8 then computes an address for every splat), rows at a constant
