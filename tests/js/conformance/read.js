@@ -74,10 +74,12 @@ function shapeOf(nested) {
   return Array.isArray(nested) ? [nested.length, ...shapeOf(nested[0])] : [];
 }
 
-/** Every case below the folder, in order of name. Those of one file (pytorch) keep their inputs as that file has them. */
+// Operators' cases. `transformers/` holds whole models, in another form.
+const groups = ['literals', 'onnx', 'onnxruntime', 'pytorch'];
+
+/** Every operator's case below the folder, in order of name. Those of one file (pytorch) keep their inputs as that file has them. */
 export function readCases(root) {
-  const groups = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return groups.flatMap(({ name: group }) =>
+  return groups.flatMap((group) =>
     readdirSync(join(root, group), { withFileTypes: true }).flatMap((entry) => {
       if (entry.isDirectory()) return [readCase(root, group, entry.name)];
       if (!entry.name.endsWith('.json')) return []; // the licences
