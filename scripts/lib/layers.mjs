@@ -29,11 +29,21 @@ export const rules = [
   },
   {
     files: /^cpp\/src\/kernels\//,
-    line: includes('attention/|cache/|gemm/|nn/'),
+    line: includes('attention/|cache/|gemm/|nn/|layer/|graph/|transformer/'),
     words: 'a kernel knows nothing of the drivers above it',
   },
   {
-    files: /^cpp\/(src\/(attention|cache|gemm|nn|parallel|memory)|bindings|include)\//,
+    files: /^cpp\/src\/(attention|cache|gemm|nn)\//,
+    line: includes('layer/|graph/|transformer/'),
+    words: 'building blocks know nothing of layer, graph and Transformer',
+  },
+  {
+    files: /^cpp\/src\/(layer|graph)\//,
+    line: includes('transformer/|headwise/transformer'),
+    words: 'layer and graph know nothing of the Transformer',
+  },
+  {
+    files: /^cpp\/(src\/(attention|cache|gemm|nn|layer|graph|transformer|parallel|memory)|bindings|include)\//,
     line: new RegExp(`${includes('simd/').source}|\\bsimd::|\\bMulAdd\\b`),
     words: 'no SIMD in plans and drivers',
   },

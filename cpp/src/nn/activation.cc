@@ -1,4 +1,4 @@
-// Layers: activations.
+// Blocks: activations.
 #include "headwise/activation.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Layers: batch normalisation, a block of columns a task.
+// Blocks: batch normalisation, a block of columns a task.
 #include "headwise/batch_norm.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Layers: columns divided into blocks, a block a task, for sums over all rows: one task holds a sum, whatever the threads.
+// Blocks: columns divided into blocks, a block a task, for sums over all rows: one task holds a sum, whatever the threads.
 #pragma once
 
 #include <algorithm>

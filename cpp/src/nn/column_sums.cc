@@ -1,4 +1,4 @@
-// Layers: see headwise/column_sums.h.
+// Blocks: see headwise/column_sums.h.
 #include "headwise/column_sums.h"
 
 #include "kernels/kernel_table.h"

@@ -1,4 +1,4 @@
-// Layers: convolution over the sequence, as one shifted product for each tap of the kernel.
+// Blocks: convolution over the sequence, as one shifted product for each tap of the kernel.
 #include "headwise/convolution.h"
 
 #include <algorithm>

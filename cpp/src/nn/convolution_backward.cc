@@ -1,4 +1,4 @@
-// Layers: convolution over the sequence, backward, as products: dX is the convolution of dY with the kernel turned round,
+// Blocks: convolution over the sequence, backward, as products: dX is the convolution of dY with the kernel turned round,
 // dKernel one product over all rows. For that, sequences are copied with their padding between them: a row and the
 // kernel_size - 1 that follow it are then one row of what the product wants, and nothing is unfolded.
 #include "headwise/convolution_backward.h"

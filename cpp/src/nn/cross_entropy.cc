@@ -1,4 +1,4 @@
-// Layers: softmax cross-entropy. A row's sums are in double; they are what the loss is read from.
+// Blocks: softmax cross-entropy. A row's sums are in double; they are what the loss is read from.
 #include "headwise/cross_entropy.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Layers: a flat array divided into blocks, a block a task.
+// Blocks: a flat array divided into blocks, a block a task.
 #pragma once
 
 #include <algorithm>

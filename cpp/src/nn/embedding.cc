@@ -1,4 +1,4 @@
-// Layers: embedding lookup.
+// Blocks: embedding lookup.
 #include "headwise/embedding.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Layers: embedding lookup, backward.
+// Blocks: embedding lookup, backward.
 #include "headwise/embedding_backward.h"
 
 #include <algorithm>

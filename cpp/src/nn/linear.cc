@@ -1,4 +1,4 @@
-// Layers: the dense layer.
+// Blocks: the dense layer.
 #include "headwise/linear.h"
 
 #include "parallel/run_job.h"

@@ -1,4 +1,4 @@
-// Layers: the dense layer, backward.
+// Blocks: the dense layer, backward.
 #include "headwise/linear_backward.h"
 
 #include "parallel/run_job.h"

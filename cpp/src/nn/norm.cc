@@ -1,4 +1,4 @@
-// Layers: layer and RMS normalisation. Sums are in double: they cost little beside the row, and mean and variance lose
+// Blocks: layer and RMS normalisation. Sums are in double: they cost little beside the row, and mean and variance lose
 // nothing to cancellation.
 #include "headwise/norm.h"
 

@@ -1,4 +1,4 @@
-// Layers: optimizers, schedules, clipping.
+// Blocks: optimizers, schedules, clipping.
 #include "headwise/optimizer.h"
 
 #include <algorithm>

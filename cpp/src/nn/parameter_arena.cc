@@ -1,4 +1,4 @@
-// Layers: the parameters of a model in one block.
+// Blocks: the parameters of a model in one block.
 #include "headwise/parameter_arena.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Layers: sinusoidal position encodings.
+// Blocks: sinusoidal position encodings.
 #include "headwise/positional_encoding.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Layers: Philox4x32-10 and the Glorot-uniform start values.
+// Blocks: Philox4x32-10 and the Glorot-uniform start values.
 #include "headwise/random.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Layers: rotary position embedding.
+// Blocks: rotary position embedding.
 #include "headwise/rotary.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Layers: the frequencies of rotary embeddings under the scaling rules.
+// Blocks: the frequencies of rotary embeddings under the scaling rules.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

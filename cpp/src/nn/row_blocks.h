@@ -1,4 +1,4 @@
-// Layers: rows divided into blocks, a block a task, for the element-wise phases.
+// Blocks: rows divided into blocks, a block a task, for the element-wise phases.
 #pragma once
 
 #include <algorithm>

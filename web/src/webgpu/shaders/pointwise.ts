@@ -1,5 +1,6 @@
 // WebGPU, shaders: what surrounds a layer's products, one element of the result an invocation: a convolution's taps side by side,
-// rotary positions, vectors of length 1, and sums over heads. The twins of cpp/src/nn/{convolution,rotary,cosine,merge_heads}.cc.
+// rotary positions, vectors of length 1, and sums over heads. The twins of cpp/src/nn/{convolution,rotary}.cc and
+// cpp/src/layer/{cosine,merge_heads}.cc.
 
 export const pointwiseThreads = 64;
 

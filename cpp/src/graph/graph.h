@@ -1,4 +1,4 @@
-// Layers: a model's forward pass as a list of nodes over values, from which the backward pass follows. Built anew for a batch;
+// Graph: a model's forward pass as a list of nodes over values, from which the backward pass follows. Built anew for a batch;
 // holds all activations. Nodes put phases into a job and compute nothing themselves.
 //
 // Start reading at Graph::Linear: every operation makes its node and the value it computes. After a failure (no memory, sizes

@@ -1,5 +1,5 @@
-// Layers: the graph's rotary embedding.
-#include "nn/graph_rotate_node.h"
+// Graph: the graph's rotary embedding.
+#include "graph/rotate_node.h"
 
 namespace headwise {
 

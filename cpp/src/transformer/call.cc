@@ -1,14 +1,14 @@
-// Layers: a Transformer's forward pass and training step. The graph is put together in transformer_build.cc.
+// Transformer: a Transformer's forward pass and training step. The graph is put together in build.cc.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <new>
 
+#include "graph/graph.h"
 #include "headwise/transformer.h"
 #include "memory/aligned.h"
-#include "nn/graph.h"
-#include "nn/transformer_build.h"
+#include "transformer/build.h"
 
 namespace headwise {
 

@@ -1,4 +1,4 @@
-// Layers: vectors brought to length 1, for scores that are cosines.
+// Layer: vectors brought to length 1, for scores that are cosines.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Layers: a Transformer as a graph.
-#include "nn/transformer_build.h"
+// Transformer: a Transformer as a graph.
+#include "transformer/build.h"
 
 #include <cmath>
 

@@ -1,13 +1,13 @@
-// Layers: the graph's operations, each a forward and a backward pass put together from the public layers.
+// Graph: the graph's operations, each a forward and a backward pass put together from the public layers.
 #pragma once
 
 #include <cstdint>
 
+#include "graph/graph.h"
 #include "headwise/attention_backward.h"
 #include "headwise/batch_norm.h"
 #include "headwise/column_sums.h"
 #include "headwise/product.h"
-#include "nn/graph.h"
 
 namespace headwise {
 

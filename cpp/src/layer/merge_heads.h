@@ -1,4 +1,4 @@
-// Layers: what happens to the heads' outputs and weights after attention, row by row.
+// Layer: what happens to the heads' outputs and weights after attention, row by row.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Layers: the graph's rotary embedding. A rotation's transpose is the rotation by the opposite angle.
+// Graph: the graph's rotary embedding. A rotation's transpose is the rotation by the opposite angle.
 #pragma once
 
 #include <cstdint>
 
+#include "graph/graph.h"
 #include "headwise/rotary.h"
-#include "nn/graph.h"
 
 namespace headwise {
 

@@ -1,5 +1,5 @@
-// Layers: vectors brought to length 1.
-#include "nn/cosine.h"
+// Layer: vectors brought to length 1.
+#include "layer/cosine.h"
 
 #include <cmath>
 

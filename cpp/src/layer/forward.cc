@@ -1,4 +1,4 @@
-// Layers: one call of the multi-head attention layer, as phases of a job. Start at MultiHeadAttentionForward::Prepare.
+// Layer: one call of the multi-head attention layer, as phases of a job. Start at MultiHeadAttentionForward::Prepare.
 //
 // The projections lie as [B, L, H, D]: what the products write is what attention reads through strides, so that nothing
 // is ever transposed.
@@ -10,12 +10,12 @@
 #include "headwise/gemm.h"
 #include "headwise/multi_head_attention.h"
 #include "headwise/rotary.h"
+#include "layer/cosine.h"
+#include "layer/merge_heads.h"
+#include "layer/parameter.h"
+#include "layer/projected.h"
 #include "memory/aligned.h"
 #include "memory/carver.h"
-#include "nn/cosine.h"
-#include "nn/layer_parameter.h"
-#include "nn/merge_heads.h"
-#include "nn/projected.h"
 #include "parallel/run_job.h"
 
 namespace headwise {

@@ -1,4 +1,4 @@
-// Layers: a projection's result, the tensor that the products write and attention reads.
+// Layer: a projection's result, the tensor that the products write and attention reads.
 #pragma once
 
 #include <cstdint>

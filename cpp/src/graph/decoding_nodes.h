@@ -1,10 +1,10 @@
-// Layers: the graph's operations for reading a target token by token. They have no backward pass.
+// Graph: the graph's operations for reading a target token by token. They have no backward pass.
 #pragma once
 
 #include <cstdint>
 
+#include "graph/graph.h"
 #include "headwise/kv_cache.h"
-#include "nn/graph.h"
 
 namespace headwise {
 

@@ -1,15 +1,15 @@
-// Layers: the graph's memory, its list of nodes, and the operations that make them.
-#include "nn/graph.h"
+// Graph: the graph's memory, its list of nodes, and the operations that make them.
+#include "graph/graph.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "graph/decoding_nodes.h"
+#include "graph/nodes.h"
+#include "graph/rotate_node.h"
 #include "memory/aligned.h"
 #include "nn/element_blocks.h"
-#include "nn/graph_decoding_nodes.h"
-#include "nn/graph_nodes.h"
-#include "nn/graph_rotate_node.h"
 
 namespace headwise {
 namespace {

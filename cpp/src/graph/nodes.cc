@@ -1,5 +1,5 @@
-// Layers: the graph's operations.
-#include "nn/graph_nodes.h"
+// Graph: the graph's operations.
+#include "graph/nodes.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Layers: a Transformer's parameters: their names, shapes and start values.
+// Transformer: a Transformer's parameters: their names, shapes and start values.
 #include "headwise/transformer.h"
 
 #include <algorithm>

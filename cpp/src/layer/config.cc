@@ -1,4 +1,4 @@
-// Layers: a multi-head attention layer's configuration, its defaults and its parameters' shapes. Pure.
+// Layer: a multi-head attention layer's configuration, its defaults and its parameters' shapes. Pure.
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -1,10 +1,10 @@
-// Layers: the multi-head attention layer's object, which owns the parameters: start values, set, get.
+// Layer: the multi-head attention layer's object, which owns the parameters: start values, set, get.
 #include <algorithm>
 
 #include "headwise/multi_head_attention.h"
 #include "headwise/random.h"
+#include "layer/parameter.h"
 #include "memory/aligned.h"
-#include "nn/layer_parameter.h"
 
 namespace headwise {
 namespace {

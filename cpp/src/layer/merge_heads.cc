@@ -1,5 +1,5 @@
-// Layers: heads summed, weights averaged, padding cleared.
-#include "nn/merge_heads.h"
+// Layer: heads summed, weights averaged, padding cleared.
+#include "layer/merge_heads.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Layers: one parameter of a layer, immutable once made, shared by the layer and the calls in progress.
+// Layer: one parameter of a layer, immutable once made, shared by the layer and the calls in progress.
 #pragma once
 
 #include "headwise/gemm.h"

@@ -1,5 +1,5 @@
-// Layers: one parameter of a layer.
-#include "nn/layer_parameter.h"
+// Layer: one parameter of a layer.
+#include "layer/parameter.h"
 
 #include <new>
 

@@ -1,13 +1,13 @@
-// Layers: a Transformer as a graph. Start reading at Logits.
+// Transformer: a Transformer as a graph. Start reading at Logits.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "graph/graph.h"
 #include "headwise/transformer.h"
 #include "headwise/transformer_decoding.h"
-#include "nn/graph.h"
-#include "nn/transformer_scope.h"
+#include "transformer/scope.h"
 
 namespace headwise {
 

@@ -1,4 +1,4 @@
-// Layers: what each kind of a Transformer's attention may see of a batch.
+// Transformer: what each kind of a Transformer's attention may see of a batch.
 #pragma once
 
 #include "headwise/attention.h"

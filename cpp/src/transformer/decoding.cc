@@ -1,13 +1,12 @@
-// Layers: a target read a few tokens at a time. Start reading at TransformerDecodeStep::Prepare.
-#include "headwise/transformer_decoding.h"
-
+// Transformer: a target read a few tokens at a time. Start reading at TransformerDecodeStep::Prepare.
 #include <algorithm>
 #include <new>
 
+#include "graph/graph.h"
+#include "headwise/transformer_decoding.h"
 #include "memory/aligned.h"
 #include "memory/carver.h"
-#include "nn/graph.h"
-#include "nn/transformer_build.h"
+#include "transformer/build.h"
 
 namespace headwise {
 namespace {

@@ -1,5 +1,5 @@
-// Layers: the graph's operations for reading a target token by token.
-#include "nn/graph_decoding_nodes.h"
+// Graph: the graph's operations for reading a target token by token.
+#include "graph/decoding_nodes.h"
 
 #include <algorithm>
 
