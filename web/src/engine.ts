@@ -1,5 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the engine. Every method checks its arguments, makes a request, and hands it to whatever hosts the core.
+import type { TensorLike } from './tensor-like.js';
+import type { FloatsLike, IntegersLike } from './tensor-types.js';
 import { disposed } from './errors.js';
 import { GpuTensor } from './gpu-tensor.js';
 import { KVCache } from './kv-cache.js';
@@ -18,12 +20,11 @@ import {
 } from './results.js';
 import type { GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Router } from './router.js';
-import type { Tensor, TensorLike } from './tensor.js';
+import type { Tensor } from './tensor.js';
 import { readTransformerConfig, type TransformerConfig } from './transformer/config.js';
 import { Transformer } from './transformer/transformer.js';
 import { readAttentionBackward } from './validation/attention-backward.js';
 import { readAttention, type AttentionOptions, type CheckedCall } from './validation/attention.js';
-import type { FloatsLike, IntegersLike } from './validation/attention-options.js';
 import { readCacheConfig, type KVCacheConfig } from './validation/kv-cache.js';
 import { readLayerConfig, type MultiHeadAttentionConfig } from './validation/layer-config.js';
 import { readGpuBuffer } from './validation/gpu-buffer.js';

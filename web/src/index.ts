@@ -10,7 +10,17 @@ export type { MultiHeadAttention } from './layer/multi-head-attention.js';
 export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/parameters.js';
 export type { TorchStateDict } from './layer/torch.js';
 export type { AttentionGradients, AttentionResult, ResidentAttentionResult } from './results.js';
-export { Tensor, tensor, type NestedNumbers, type TensorLike } from './tensor.js';
+export { Tensor, tensor } from './tensor.js';
+export type { TensorLike } from './tensor-like.js';
+export type {
+  BitMask,
+  BlockMask,
+  BooleansLike,
+  FloatData,
+  FloatsLike,
+  IntegersLike,
+  NestedNumbers,
+} from './tensor-types.js';
 export type {
   GenerateInput,
   TrainingBatch,
@@ -28,17 +38,8 @@ export {
   type TransformerStateDict,
   type TransformerWeights,
 } from './transformer/transformer.js';
-export type { FloatData } from './validation/arrays.js';
 export type { AttentionOptions } from './validation/attention.js';
-export type {
-  BitMask,
-  BlockMask,
-  BooleansLike,
-  FloatsLike,
-  IntegersLike,
-  MaskingOptions,
-  ScoreStage,
-} from './validation/attention-options.js';
+export type { MaskingOptions, ScoreStage } from './validation/attention-options.js';
 export type { EngineOptions, GpuPrecision } from './validation/engine-options.js';
 export type {
   AppendOptions,

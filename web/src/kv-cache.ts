@@ -1,6 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the key/value cache for decoding. Keys and values live in the core or on the GPU; this object knows their shape, a number, and how
 // long its rows will be once all calls made so far are done.
+import type { TensorLike } from './tensor-like.js';
+import type { IntegersLike } from './tensor-types.js';
 import { disposed, unsupported } from './errors.js';
 import type { CacheConfig, CacheRequest, Response } from './request.js';
 import {
@@ -9,8 +11,6 @@ import {
   type AttentionResult,
   type ResidentAttentionResult,
 } from './results.js';
-import type { TensorLike } from './tensor.js';
-import type { IntegersLike } from './validation/attention-options.js';
 import {
   readAppend,
   readAttend,

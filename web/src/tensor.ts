@@ -1,23 +1,9 @@
 // Public: tensors, the package's inputs and outputs.
 import { invalidShape } from './errors.js';
-import type { GpuTensor } from './gpu-tensor.js';
-import { readFloats, type FloatData } from './validation/arrays.js';
+import type { FloatData, NestedNumbers } from './tensor-types.js';
+import { readFloats } from './validation/arrays.js';
+import { isPlainFloats } from './validation/fixed.js';
 import { checkCount, readShape } from './validation/shapes.js';
-
-/** Numbers nested to any depth, as `tensor([[1, 2], [3, 4]])` takes them. */
-export type NestedNumbers = readonly (number | NestedNumbers)[];
-
-/**
- * What an input may be: data in row-major order and its shape. Tensors of other libraries, with `dims` for the shape, pass
- * straight through. `Float32Array` is used as it is; `Float64Array`, `Float16Array` and (nested) arrays of numbers are
- * converted. Integer arrays are refused with a `TypeError`. Tensors that lie on the engine's GPU are taken as they are.
- */
-export type TensorLike = ArrayTensorLike | GpuTensor;
-
-/** A tensor in this thread's memory. */
-export type ArrayTensorLike =
-  | { readonly data: FloatData; readonly shape: ArrayLike<number> }
-  | { readonly data: FloatData; readonly dims: ArrayLike<number> };
 
 /** A row-major float32 tensor that owns its data. */
 export class Tensor {
@@ -56,6 +42,8 @@ export class Tensor {
  */
 export function tensor(data: FloatData, shape?: ArrayLike<number>): Tensor {
   const floats = readFloats('data', data);
+  // Few elements were copied on reading; the tensor holds the array that was given.
+  if (isPlainFloats(data)) floats.data = data;
   if (shape === undefined) return new Tensor(floats.data, floats.shape);
   const sizes = readShape('shape', shape);
   checkCount('data', floats.data.length, sizes);

@@ -3,10 +3,10 @@
 // keras.layers.MultiHeadAttention gives query, key, value and output kernels, each followed by its bias if there are any:
 // [in,H,D] and [H,D], the output [H,Dv,out] and [out]. A layer made of four Dense layers gives [in,out] and [out] in the same
 // order; row-major, both are the same numbers in the same order.
+import type { FloatsLike } from '../tensor-types.js';
 import { invalidShape, invalidType, unsupported } from '../errors.js';
 import type { LayerConfig, ParameterArrays } from '../request.js';
 import { describe } from '../validation/arrays.js';
-import type { FloatsLike } from '../validation/attention-options.js';
 import { readAnyFloats } from '../validation/shapes.js';
 import { parameterPaths, parameterShapes } from './parameters.js';
 

@@ -1,10 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the multi-head attention layer. The parameters live in the core; this object knows their shapes and a number.
+import type { TensorLike } from '../tensor-like.js';
+import type { FloatsLike } from '../tensor-types.js';
 import { disposed } from '../errors.js';
 import type { LayerConfig, LayerRequest, ParameterArrays } from '../request.js';
 import { attentionResult, throwIfAborted, type AttentionResult } from '../results.js';
-import type { Tensor, TensorLike } from '../tensor.js';
-import type { FloatsLike } from '../validation/attention-options.js';
+import type { Tensor } from '../tensor.js';
 import { readForward, type ForwardOptions } from '../validation/layer-forward.js';
 import type { Host } from '../wasm/host.js';
 import { readKeras } from './keras.js';

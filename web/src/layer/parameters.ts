@@ -1,10 +1,10 @@
 // Layer: what a layer's parameters are called, their shapes, and `getWeights`' and `setWeights`' objects.
+import type { FloatsLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { LayerConfig, ParameterArrays } from '../request.js';
 import { Tensor } from '../tensor.js';
 import { readOptions } from '../validation/options.js';
 import { checkShape, product, readAnyFloats } from '../validation/shapes.js';
-import type { FloatsLike } from '../validation/attention-options.js';
 
 /** A projection's parameters: kernel `[in, heads, size]` (convolution: `[kernelSize, in, heads, size]`), bias `[heads, size]`. */
 export interface ProjectionWeights<T = Tensor> {

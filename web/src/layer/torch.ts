@@ -3,10 +3,10 @@
 // PyTorch keeps a projection's weight as [out,in] (y = x Wᵀ + b); our kernels are [in,heads,size] with out = heads·size. The
 // three input projections are packed into in_proj_weight [3E,E] when all widths are E, and separate otherwise; their biases
 // are always packed into in_proj_bias.
+import type { FloatsLike } from '../tensor-types.js';
 import { invalidShape, invalidType, unsupported } from '../errors.js';
 import { joined, type LayerConfig, type ParameterArrays } from '../request.js';
 import { Tensor } from '../tensor.js';
-import type { FloatsLike } from '../validation/attention-options.js';
 import { readOptions } from '../validation/options.js';
 import { readAnyFloats } from '../validation/shapes.js';
 

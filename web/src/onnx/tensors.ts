@@ -1,17 +1,9 @@
 // ONNX: tensors that know their element type, in and out. Inside, floats are Float32Array (float64: Float64Array), integers
 // Int32Array, booleans Uint8Array. Start reading at readFloatTensor.
+import type { Float16ArrayLike, NestedBooleans, NestedNumbers } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
-import {
-  describe,
-  kindOf,
-  readBooleans,
-  readFloats,
-  readIntegers,
-  type Float16ArrayLike,
-  type NestedBooleans,
-} from '../validation/arrays.js';
+import { describe, kindOf, readBooleans, readFloats, readIntegers } from '../validation/arrays.js';
 import { checkCount, readShape } from '../validation/shapes.js';
-import type { NestedNumbers } from '../tensor.js';
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from './half.js';
 
 /** Element types of floating-point tensors. */

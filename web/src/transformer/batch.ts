@@ -1,8 +1,8 @@
 // Transformer: what it reads and what it is trained with: checked, and as plain typed arrays.
+import type { TensorLike } from '../tensor-like.js';
+import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { TransformerBatch } from '../request.js';
-import type { TensorLike } from '../tensor.js';
-import type { IntegersLike } from '../validation/attention-options.js';
 import { readFinite, readInteger, readOptions } from '../validation/options.js';
 import { checkShape, readAnyIntegers, readTensor } from '../validation/shapes.js';
 import type { ResolvedTransformerConfig } from './config.js';

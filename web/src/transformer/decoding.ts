@@ -1,10 +1,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: a target that a Transformer reads a few tokens at a time. What has been read lives in the core; this object knows a
 // number, and how long the target will be once all calls made so far are done.
+import type { IntegersLike } from '../tensor-types.js';
 import { disposed, invalidShape, invalidValue } from '../errors.js';
 import type { TransformerBatch, TransformerDecodeRequest } from '../request.js';
 import { Tensor } from '../tensor.js';
-import type { IntegersLike } from '../validation/attention-options.js';
 import { readInteger, readOptions, readSignal } from '../validation/options.js';
 import type { Host } from '../wasm/host.js';
 import { readTokens } from './batch.js';

@@ -1,8 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the Transformer. Its parameters live in the core; this object knows their names, the configuration and the step.
+import type { TensorLike } from '../tensor-like.js';
 import { aborted, disposed, invalidShape, invalidValue, notFinite } from '../errors.js';
 import type { NamedArray, TransformerBatch } from '../request.js';
-import { Tensor, type TensorLike } from '../tensor.js';
+import { Tensor } from '../tensor.js';
 import { readBoolean, readInteger, readOptions, readSignal } from '../validation/options.js';
 import { readTensor } from '../validation/shapes.js';
 import type { Host } from '../wasm/host.js';

@@ -1,20 +1,7 @@
 // Validation: arrays of numbers and booleans, of any realm, to plain typed arrays. Kinds are told by behaviour
 // (ArrayBuffer.isView, Object.prototype.toString), never by instanceof, which fails across realms.
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
-import type { NestedNumbers } from '../tensor.js';
-
-/** Booleans nested to any depth. */
-export type NestedBooleans = readonly (boolean | NestedBooleans)[];
-
-/** An object of the runtime's `Float16Array`, where it has one. */
-export interface Float16ArrayLike {
-  readonly [Symbol.toStringTag]: 'Float16Array';
-  readonly length: number;
-  readonly buffer: ArrayBufferLike;
-}
-
-/** What is taken as floats. */
-export type FloatData = Float32Array | Float64Array | Float16ArrayLike | NestedNumbers;
+import { checkAttached, fixed, lengthOf } from './fixed.js';
 
 /** Flat elements, the shape they came in, and whether they came in (nested) arrays. */
 export interface ReadArray<A> {
@@ -55,16 +42,17 @@ const wantedFloats = 'Float32Array, Float64Array, Float16Array or (nested) array
 
 // Readers take a name in one or two pieces, `name` and `part`, and put them together where it is needed: in messages.
 
-/** Flat float32 elements; a Float32Array is passed on, everything else is copied. */
+/** Flat float32 elements; a plain Float32Array is passed on (see fixed.ts), everything else is copied. */
 export function readFloats(name: string, value: unknown, part = ''): ReadArray<Float32Array> {
   if (ArrayBuffer.isView(value)) {
     switch (kindOf(value)) {
       case 'Float32Array': {
-        const floats = value as Float32Array;
-        return { data: floats, shape: [floats.length], nested: false };
+        const data = fixed(name + part, value as Float32Array, Float32Array);
+        return { data, shape: [data.length], nested: false };
       }
       case 'Float64Array':
       case 'Float16Array': {
+        checkAttached(name + part, value);
         const data = new Float32Array(value as unknown as ArrayLike<number>);
         return { data, shape: [data.length], nested: false };
       }
@@ -86,16 +74,27 @@ export function readFloats(name: string, value: unknown, part = ''): ReadArray<F
   return { data, shape, nested: true };
 }
 
-/** Flat bytes, 0 for false; a Uint8Array is passed on. */
+/**
+ * Flat bytes, 0 for false; a plain Uint8Array is passed on. Integers of other types, as tokenizers make their masks of, must all
+ * be 0 or 1. Numbers in arrays are refused: 0 would hide in a mask and change nothing in a bias.
+ */
 export function readBooleans(name: string, value: unknown, part = ''): ReadArray<Uint8Array> {
   const wanted = 'a Uint8Array or (nested) arrays of booleans, true = may be attended to,';
   if (ArrayBuffer.isView(value)) {
     const kind = kindOf(value);
-    if (kind !== 'Uint8Array' && kind !== 'Uint8ClampedArray') {
-      throw invalidType(`${name}${part}: ${wanted} wanted, got ${kind}`);
+    if (kind === 'Uint8Array' || kind === 'Uint8ClampedArray') {
+      const data = fixed(name + part, value as Uint8Array, Uint8Array);
+      return { data, shape: [data.length], nested: false };
     }
-    const bytes = value as Uint8Array;
-    return { data: bytes, shape: [bytes.length], nested: false };
+    if (!integerKinds.has(kind)) throw invalidType(`${name}${part}: ${wanted} wanted, got ${kind}`);
+    const { data, shape } = readIntegers(name, value, part);
+    const wrong = data.findIndex((element) => element !== 0 && element !== 1);
+    if (wrong >= 0) {
+      throw invalidValue(
+        `${name}${part}[${wrong}]: 0 or 1 wanted in a mask of integers, got ${data[wrong]}`,
+      );
+    }
+    return { data: Uint8Array.from(data), shape, nested: false };
   }
   if (!Array.isArray(value))
     throw invalidType(`${name}${part}: ${wanted} wanted, got ${describe(value)}`);
@@ -104,7 +103,7 @@ export function readBooleans(name: string, value: unknown, part = ''): ReadArray
   flatten(name + part, value, shape, data, (element, at) => {
     if (typeof element !== 'boolean') {
       throw invalidType(
-        `${name}${part}: booleans wanted, got ${describe(element)} at element ${at}`,
+        `${name}${part}: booleans wanted (of numbers, x !== 0 makes them), got ${describe(element)} at element ${at}`,
       );
     }
     return element ? 1 : 0;
@@ -120,16 +119,19 @@ const integerKinds = new Set([
   'Uint16Array',
   'Int32Array',
   'Uint32Array',
+  'BigInt64Array',
+  'BigUint64Array',
 ]);
 
-/** Flat integers, each checked to be whole and to fit 32 bits with its sign; always a copy. */
+/** Flat integers, bigints among them, each checked to be whole and to fit 32 bits with its sign; always a copy. */
 export function readIntegers(name: string, value: unknown, part = ''): ReadArray<Int32Array> {
   let source: ArrayLike<unknown>;
   let shape: number[];
   const nested = Array.isArray(value);
   if (ArrayBuffer.isView(value) && integerKinds.has(kindOf(value))) {
-    source = value as unknown as ArrayLike<number>;
-    shape = [source.length];
+    checkAttached(name + part, value);
+    source = value as unknown as ArrayLike<unknown>;
+    shape = [lengthOf(value)];
   } else if (nested) {
     shape = nestingOf(name + part, value);
     const flat: unknown[] = new Array<unknown>(count(shape));
@@ -141,19 +143,21 @@ export function readIntegers(name: string, value: unknown, part = ''): ReadArray
       `${name}${part}: integers in an array or an integer typed array wanted, got ${got}`,
     );
   }
-  const data = new Int32Array(source.length);
-  for (let i = 0; i < source.length; i++) data[i] = readInt32(`${name}${part}[${i}]`, source[i]);
+  const data = new Int32Array(count(shape));
+  const whole = name + part;
+  for (let i = 0; i < data.length; i++) data[i] = readInt32(whole, source[i], i);
   return { data, shape, nested };
 }
 
-/** A whole number that fits 32 bits with its sign. */
-export function readInt32(name: string, value: unknown): number {
-  if (typeof value !== 'number')
-    throw invalidType(`${name}: an integer wanted, got ${describe(value)}`);
-  if (!Number.isInteger(value) || value !== (value | 0)) {
-    throw invalidValue(`${name}: an integer of 32 bits wanted, got ${value}`);
-  }
-  return value | 0;
+/** A whole number, or a bigint, that fits 32 bits with its sign. `at`: which element, for messages. */
+function readInt32(name: string, value: unknown, at?: number): number {
+  const whole = typeof value === 'bigint' ? Number(value) : value;
+  if (typeof whole === 'number' && Number.isInteger(whole) && whole === (whole | 0))
+    return whole | 0;
+  const place = at === undefined ? name : `${name}[${at}]`;
+  if (typeof whole !== 'number')
+    throw invalidType(`${place}: an integer wanted, got ${describe(value)}`);
+  throw invalidValue(`${place}: an integer of 32 bits wanted, got ${describe(value)}`);
 }
 
 function count(shape: readonly number[]): number {

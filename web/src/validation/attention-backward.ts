@@ -1,7 +1,7 @@
 // Validation: engine.attentionBackward's arguments to an AttentionBackwardRequest.
+import type { TensorLike } from '../tensor-like.js';
 import { invalidValue } from '../errors.js';
 import type { AttentionBackwardRequest } from '../request.js';
-import type { TensorLike } from '../tensor.js';
 import { readAttention, type AttentionOptions } from './attention.js';
 import { checkShape, readAnyFloats, readTensor } from './shapes.js';
 

@@ -2,8 +2,15 @@
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { AttentionSettings, BroadcastStrides } from '../request.js';
 import { isBitMask, readBitMask, readBlockMask } from './sparse-masks.js';
-import { describe, isFloat32Array, type FloatData, type NestedBooleans } from './arrays.js';
-import type { ArrayTensorLike, NestedNumbers } from '../tensor.js';
+import type {
+  BitMask,
+  BlockMask,
+  BooleansLike,
+  FloatsLike,
+  IntegersLike,
+} from '../tensor-types.js';
+import { describe, isFloat32Array } from './arrays.js';
+import { checkAttached, lengthOf } from './fixed.js';
 import {
   readBoolean,
   readChoice,
@@ -21,54 +28,6 @@ import {
   readAnyIntegers,
   type Shaped,
 } from './shapes.js';
-
-/** Floats with or without a shape: a tensor, nested arrays, or flat data of rank 1. */
-export type FloatsLike = ArrayTensorLike | FloatData;
-
-/** Booleans: true = may be attended to. Flat data is of rank 1; give `{ data, shape }` for more. */
-export type BooleansLike =
-  | Uint8Array
-  | Uint8ClampedArray
-  | NestedBooleans
-  | {
-      readonly data: Uint8Array | Uint8ClampedArray | NestedBooleans;
-      readonly shape: ArrayLike<number>;
-    }
-  | {
-      readonly data: Uint8Array | Uint8ClampedArray | NestedBooleans;
-      readonly dims: ArrayLike<number>;
-    };
-
-/**
- * A mask of bits, 1 = may be attended to: `shape` is the mask's, and each row of its last axis begins at a byte of its own and
- * takes ⌈size/8⌉ of them, lowest bit first, as NumPy's `packbits(mask, axis=-1, bitorder='little')` writes them.
- */
-export interface BitMask {
-  readonly bits: Uint8Array;
-  readonly shape: ArrayLike<number>;
-}
-
-/**
- * A block-sparse mask, the same for all heads and batches: query i may see key j only if block column ⌊j/size⌋ is listed for
- * block row ⌊i/size⌋. Compressed sparse rows: the columns of block row r are `columns[rows[r]]` … `columns[rows[r + 1] − 1]`,
- * ascending; `rows` has ⌈L/size⌉ + 1 elements. What no block lists is not computed.
- */
-export interface BlockMask {
-  readonly size: number;
-  readonly rows: IntegersLike;
-  readonly columns: IntegersLike;
-}
-
-/** Integers: an array or any integer typed array. */
-export type IntegersLike =
-  | NestedNumbers
-  | Int8Array
-  | Uint8Array
-  | Int16Array
-  | Uint16Array
-  | Int32Array
-  | Uint32Array
-  | { readonly data: NestedNumbers | Int32Array; readonly shape: ArrayLike<number> };
 
 /** The stage at which scores are returned. */
 export type ScoreStage = 'raw' | 'softcapped' | 'masked';
@@ -199,9 +158,10 @@ export function readOut(value: unknown, length: number): Float32Array | undefine
   if (value === undefined) return undefined;
   if (!isFloat32Array(value))
     throw invalidType(`out: a Float32Array wanted, got ${describe(value)}`);
-  if (value.length !== length) {
+  checkAttached('out', value);
+  if (lengthOf(value) !== length) {
     throw invalidShape(
-      `out: a Float32Array of ${length} elements wanted, got one of ${value.length}`,
+      `out: a Float32Array of ${length} elements wanted, got one of ${lengthOf(value)}`,
     );
   }
   return value;

@@ -1,13 +1,13 @@
 // Validation: engine.attention's arguments to an AttentionRequest. Start reading at readAttention.
+import type { TensorLike } from '../tensor-like.js';
+import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, outOfMemory } from '../errors.js';
 import type { AttentionRequest, Strides } from '../request.js';
-import type { TensorLike } from '../tensor.js';
 import {
   maskingOptionNames,
   readAttentionSettings,
   readOut,
   readSignal,
-  type IntegersLike,
   type MaskingOptions,
 } from './attention-options.js';
 import { readChoice, readFinite, readInteger, readOptions } from './options.js';

@@ -1,7 +1,8 @@
 // Validation: a cache's configuration, and its calls to requests.
+import type { TensorLike } from '../tensor-like.js';
+import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue, outOfMemory } from '../errors.js';
 import type { CacheConfig, CacheStepRequest } from '../request.js';
-import type { TensorLike } from '../tensor.js';
 import { defaultScale, readLayout, viewOf, type CheckedCall, type View } from './attention.js';
 import {
   maskingOptionNames,
@@ -9,13 +10,12 @@ import {
   readLengths,
   readOut,
   readSignal,
-  type IntegersLike,
   type MaskingOptions,
 } from './attention-options.js';
 import { describe } from './arrays.js';
 import { readBoolean, readChoice, readFinite, readInteger, readOptions } from './options.js';
 import { readRope, type RopeOptions } from './rotary.js';
-import { maxSize, product, readAnyIntegers, readTensor } from './shapes.js';
+import { largest, maxSize, product, readAnyIntegers, readTensor } from './shapes.js';
 
 /** What a cache's numbers are kept as. */
 export type CacheType = 'f32' | 'f16' | 'int8';
@@ -364,7 +364,7 @@ function shapeLike(rank: number, blhd: boolean, q: View, valueDim: number): numb
 export function readTrim({ config, lengths }: CacheState, value: unknown): Int32Array {
   let wanted: Int32Array;
   if (typeof value === 'number') {
-    const length = readInteger('length', value, 0, Math.max(0, ...lengths));
+    const length = readInteger('length', value, 0, largest(lengths));
     wanted = lengths.map((own) => Math.min(own, length));
   } else if (typeof value !== 'object' || value === null) {
     throw invalidType(`length: an integer, or one a row, wanted, got ${describe(value)}`);

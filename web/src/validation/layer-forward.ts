@@ -1,4 +1,6 @@
 // Validation: a layer's forward call and the small operations around it, to requests.
+import type { TensorLike } from '../tensor-like.js';
+import type { FloatsLike, IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidValue, outOfMemory } from '../errors.js';
 import type {
   EmbeddingRequest,
@@ -7,15 +9,12 @@ import type {
   LinearRequest,
   PositionalEncodingRequest,
 } from '../request.js';
-import type { TensorLike } from '../tensor.js';
 import type { CheckedCall } from './attention.js';
 import {
   maskingOptionNames,
   readAttentionSettings,
   readOut,
   readSignal,
-  type FloatsLike,
-  type IntegersLike,
   type MaskingOptions,
 } from './attention-options.js';
 import { readBoolean, readInteger, readOptions } from './options.js';

@@ -1,7 +1,7 @@
 // Validation: engine.mergeAttention's parts to one request.
+import type { TensorLike } from '../tensor-like.js';
 import { invalidShape, invalidType, outOfMemory } from '../errors.js';
 import type { MergeRequest } from '../request.js';
-import type { TensorLike } from '../tensor.js';
 import { describe } from './arrays.js';
 import { readLayout, viewOf, type CheckedCall } from './attention.js';
 import { readSignal } from './attention-options.js';

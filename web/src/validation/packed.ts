@@ -2,7 +2,7 @@
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { AttentionSettings } from '../request.js';
 import type { View } from './attention.js';
-import { readAnyIntegers } from './shapes.js';
+import { largest, readAnyIntegers } from './shapes.js';
 
 const notWithPacked = [
   'mask',
@@ -42,7 +42,7 @@ export function readPacked(options: Record<string, unknown>, q: View, k: View): 
     );
   }
   return {
-    sizes: { batch, queries: Math.max(0, ...queries.lengths), keys: Math.max(0, ...keys.lengths) },
+    sizes: { batch, queries: largest(queries.lengths), keys: largest(keys.lengths) },
     settings: {
       qLengths: queries.lengths,
       kvLengths: keys.lengths,

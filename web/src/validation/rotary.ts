@@ -1,9 +1,10 @@
 // Validation: rotary embeddings: what the embedding itself, the cache and their scaling rules take, to plain numbers.
+import type { TensorLike } from '../tensor-like.js';
+import type { FloatsLike, IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue, outOfMemory } from '../errors.js';
 import type { RotaryRequest, RotaryScaling, RotarySettings } from '../request.js';
-import type { TensorLike } from '../tensor.js';
 import { readLayout, viewOf, type CheckedCall } from './attention.js';
-import { readOut, readSignal, type FloatsLike, type IntegersLike } from './attention-options.js';
+import { readOut, readSignal } from './attention-options.js';
 import { readBoolean, readChoice, readFinite, readInteger, readOptions } from './options.js';
 import {
   checkShape,

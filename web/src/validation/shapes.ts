@@ -1,6 +1,5 @@
 // Validation: shapes, tensors and what is broadcast. Sizes are multiplied as doubles, which do not wrap.
 import { invalidShape, invalidType } from '../errors.js';
-import type { GpuTensor } from '../gpu-tensor.js';
 import { gpuTensorData } from '../resident.js';
 import {
   describe,
@@ -10,9 +9,13 @@ import {
   readIntegers,
   type ReadArray,
 } from './arrays.js';
+import { lengthOf } from './fixed.js';
 
 /** The largest size of an axis, and the largest stride: what the core's 32-bit fields hold. */
 export const maxSize = 2 ** 31 - 1;
+
+// Messages name a shape whole, so an array that is no shape must not become one.
+const maxRank = 32;
 
 /** A typed array with its shape. */
 export interface Shaped<A> {
@@ -26,14 +29,25 @@ export function product(shape: readonly number[]): number {
   return result;
 }
 
+/** The largest of lengths, 0 of none. Not Math.max(...lengths): 130,000 arguments are too many for a call. */
+export function largest(lengths: ArrayLike<number>): number {
+  let most = 0;
+  for (let i = 0; i < lengths.length; i++) most = Math.max(most, lengths[i] as number);
+  return most;
+}
+
 /** Sizes as an own array: whole, not negative, none above what the core can count. `part`: see arrays.ts. */
 export function readShape(name: string, value: unknown, part = ''): number[] {
   if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && kindOf(value).endsWith('Array'))) {
     throw invalidType(`${name}${part}: an array of sizes wanted, got ${describe(value)}`);
   }
-  const sizes: unknown[] = [...(value as Iterable<unknown>)];
-  for (let axis = 0; axis < sizes.length; axis++) {
-    const size = sizes[axis];
+  const rank = Array.isArray(value) ? value.length : lengthOf(value);
+  if (rank > maxRank) {
+    throw invalidShape(`${name}${part}: at most ${maxRank} sizes wanted, got an array of ${rank}`);
+  }
+  const sizes: number[] = new Array<number>(rank);
+  for (let axis = 0; axis < rank; axis++) {
+    const size = (value as ArrayLike<unknown>)[axis];
     if (typeof size !== 'number') {
       throw invalidType(
         `${name}${part}: sizes are numbers, got ${describe(size)} for axis ${axis}`,
@@ -44,8 +58,9 @@ export function readShape(name: string, value: unknown, part = ''): number[] {
         `${name}${part}: sizes are whole numbers from 0 to ${maxSize}, got ${size} for axis ${axis}`,
       );
     }
+    sizes[axis] = size;
   }
-  return sizes as number[];
+  return sizes;
 }
 
 /** The number of elements must be the product of the sizes. */
@@ -85,7 +100,7 @@ export function readTensor(name: string, value: unknown): Shaped<Float32Array> {
     throw invalidType(`${name}: a tensor { data, shape } wanted, got ${describe(value)}`);
   }
   const onGpu = gpuTensorData(value);
-  if (onGpu !== undefined) return { data: onGpu, shape: [...(value as GpuTensor).shape] };
+  if (onGpu !== undefined) return { data: onGpu, shape: [...(value as { shape: number[] }).shape] };
   return readShaped(name, value, readFloats);
 }
 

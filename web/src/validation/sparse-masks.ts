@@ -1,8 +1,9 @@
 // Validation: masks of bits, and block-sparse ones.
+import type { BitMask } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { AttentionSettings, BroadcastStrides } from '../request.js';
 import { describe, kindOf } from './arrays.js';
-import type { BitMask } from './attention-options.js';
+import { fixed } from './fixed.js';
 import { readInteger, readOptions } from './options.js';
 import {
   broadcastStrides,
@@ -27,7 +28,7 @@ export function readBitMask(
   const { bits } = readOptions('mask', value, bitNames);
   if (!ArrayBuffer.isView(bits) || kindOf(bits) !== 'Uint8Array')
     throw invalidType(`mask.bits: a Uint8Array wanted, got ${describe(bits)}`);
-  const data = bits as Uint8Array;
+  const data = fixed('mask.bits', bits as Uint8Array, Uint8Array);
   const shape = readShape('mask.shape', value.shape);
   const strides = broadcastStrides('mask', shape, target);
   const size = shape.length === 0 ? 1 : (shape[shape.length - 1] as number);

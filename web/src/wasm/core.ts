@@ -24,8 +24,8 @@ import { Caches } from './caches.js';
 import { Decodings } from './decodings.js';
 import type { Bindings } from './glue.js';
 import { alignUp, Heap, type Block } from './heap.js';
-import { entriesOf, planOf, setRope, type Entry } from './operations.js';
-import type { Input, Output } from './plan.js';
+import { entriesOf, stagingOf, setRope, type Entry } from './operations.js';
+import type { Input, Output } from './staging.js';
 import { Struct } from './struct.js';
 
 /** A call that runs in slices. `end` must follow, whatever happened. */
@@ -120,22 +120,27 @@ export class Core {
     };
   }
 
-  // One block for a call; see plan.ts.
+  // One block for a call; see staging.ts.
   #stage(request: ComputeRequest, struct: Struct): Staged {
-    const plan = planOf(request, struct, this.#addressOf, this.#cacheOf, this.#decodingOf);
-    const { inputs, outputs, bytes } = plan;
+    const staging = stagingOf(request, struct, this.#addressOf, this.#cacheOf, this.#decodingOf);
+    const { inputs, outputs, bytes } = staging;
     const block = this.#heap.takeBlock(bytes, request.op);
-    const { address } = block;
-    for (let i = 0; i < inputs.length; i++) {
-      const { field, array, place, twin } = inputs[i] as Input;
-      struct.set(field, address + place);
-      if (!twin) this.#heap.write(array, address + place);
+    try {
+      const { address } = block;
+      for (let i = 0; i < inputs.length; i++) {
+        const { field, array, place, twin } = inputs[i] as Input;
+        struct.set(field, address + place);
+        if (!twin) this.#heap.write(array, address + place);
+      }
+      for (let i = 0; i < outputs.length; i++) {
+        const { field, place } = outputs[i] as Output;
+        struct.set(field, address + place);
+      }
+      struct.write(this.#heap.views(address + bytes), address);
+    } catch (error) {
+      this.#heap.returnBlock(block);
+      throw error;
     }
-    for (let i = 0; i < outputs.length; i++) {
-      const { field, place } = outputs[i] as Output;
-      struct.set(field, address + place);
-    }
-    struct.write(this.#heap.views(address + bytes), address);
     return { outputs, block };
   }
 

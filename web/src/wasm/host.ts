@@ -4,6 +4,7 @@ import { aborted, disposed } from '../errors.js';
 import { isCompute, mapArrays, type Request, type Response } from '../request.js';
 import { residentOf } from '../resident.js';
 import { isFloat32Array } from '../validation/arrays.js';
+import { checkAttached } from '../validation/fixed.js';
 import { Core, type CoreCall } from './core.js';
 import { isTurnDue, nextTurn, sliceMs } from './event-loop.js';
 import { loadModule, type LoadedModule, type LoadOptions, type ModuleInfo } from './loader.js';
@@ -55,6 +56,7 @@ export function snapshot<T extends object>(request: T): T {
 function copyOf(
   array: Float32Array | Int32Array | Uint8Array,
 ): Float32Array | Int32Array | Uint8Array {
+  if (array.length === 0) checkAttached('an input', array);
   if (array.BYTES_PER_ELEMENT === 1) return new Uint8Array(array);
   return isFloat32Array(array) ? new Float32Array(array) : new Int32Array(array);
 }

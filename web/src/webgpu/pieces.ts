@@ -266,7 +266,7 @@ function share(
   sink: number | undefined,
 ): number {
   const sums = parts.map(({ response }) => (response.logSumExp as Float32Array)[row] as number);
-  const top = Math.max(...sums);
+  const top = sums.reduce((most, sum) => Math.max(most, sum), -Infinity);
   if (top === -Infinity) {
     factors.fill(0);
     return top;

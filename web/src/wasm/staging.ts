@@ -1,6 +1,7 @@
 // Wasm: what a call stages in the heap: its struct, the arrays that go in and those that come out, one after the other in one
 // block.
 import type { Response } from '../request.js';
+import { checkAttached } from '../validation/fixed.js';
 import { alignUp } from './heap.js';
 
 /** An array that goes in, and the field that is to point at it. */
@@ -21,7 +22,13 @@ export interface Output {
   place: number;
 }
 
-export class Plan {
+/** An argument's name as users know it, of its field's: `key_padding_mask` is `keyPaddingMask`. */
+function argumentOf(field: string): string {
+  const name = field.slice(field.lastIndexOf('.') + 1);
+  return name.replaceAll(/_(\w)/gu, (_, letter: string) => letter.toUpperCase());
+}
+
+export class Staging {
   readonly inputs: Input[] = [];
   readonly outputs: Output[] = [];
   /** Of the block. */
@@ -35,6 +42,7 @@ export class Plan {
   /** Without an array the field stays null. */
   input(field: string, array: Input['array'] | undefined): void {
     if (array === undefined) return;
+    if (array.length === 0) checkAttached(argumentOf(field), array);
     // The same array given twice (a layer's query, key and value) is staged once.
     for (let i = 0; i < this.inputs.length; i++) {
       const other = this.inputs[i] as Input;
