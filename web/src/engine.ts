@@ -4,6 +4,7 @@ import type { TensorLike } from './tensor-like.js';
 import type { FloatsLike, IntegersLike } from './tensor-types.js';
 import { disposed } from './errors.js';
 import { GpuTensor } from './gpu-tensor.js';
+import type { HandleOwner } from './handle.js';
 import { KVCache } from './kv-cache.js';
 import { MultiHeadAttention } from './layer/multi-head-attention.js';
 import type { ComputeRequest } from './request.js';
@@ -89,13 +90,19 @@ export class Engine {
   readonly #info: StaticInfo;
   readonly #host: Router;
   #disposed = false;
-  #nextLayer = 1;
-  #nextCache = 1;
+  readonly #owner: HandleOwner;
 
   /** @internal */
   constructor(host: Router, info: StaticInfo) {
     this.#host = host;
     this.#info = info;
+    let number = 1;
+    this.#owner = {
+      host,
+      isRemote: info.offMainThread,
+      checkAlive: () => this.#alive(),
+      nextNumber: () => number++,
+    };
   }
 
   /** What the engine is made of, now: a GPU may be lost, and found again. */
@@ -216,14 +223,8 @@ export class Engine {
    * engine lives in a worker, the layer's first call rejects with it).
    */
   multiHeadAttention(config: MultiHeadAttentionConfig): MultiHeadAttention {
-    const host = this.#alive();
-    return new MultiHeadAttention(
-      host,
-      this.#nextLayer++,
-      readLayerConfig(config),
-      this.#info.offMainThread,
-      () => this.#alive(),
-    );
+    this.#alive();
+    return new MultiHeadAttention(this.#owner, readLayerConfig(config));
   }
 
   /**
@@ -286,16 +287,8 @@ export class Engine {
    * in a worker, the cache's first call rejects with it; so it does for the GPU's memory).
    */
   createKVCache(config: KVCacheConfig): KVCache {
-    const host = this.#alive();
-    return new KVCache(
-      {
-        host,
-        remote: this.#info.offMainThread,
-        checkEngine: () => this.#alive(),
-        nextCache: () => this.#nextCache++,
-      },
-      readCacheConfig(config),
-    );
+    this.#alive();
+    return new KVCache(this.#owner, readCacheConfig(config));
   }
 
   /**
@@ -304,14 +297,8 @@ export class Engine {
    * @throws as {@link Engine.multiHeadAttention}.
    */
   transformer(config: TransformerConfig): Transformer {
-    const host = this.#alive();
-    return new Transformer(
-      host,
-      () => this.#nextLayer++,
-      readTransformerConfig(config),
-      this.#info.offMainThread,
-      () => this.#alive(),
-    );
+    this.#alive();
+    return new Transformer(this.#owner, readTransformerConfig(config));
   }
 
   /** x·kernel (+ bias) over the last axis: x `[…,in]`, kernel `[in,out]`, bias `[out]`. */

@@ -3,8 +3,9 @@
 // long its rows will be once all calls made so far are done.
 import type { TensorLike } from './tensor-like.js';
 import type { IntegersLike } from './tensor-types.js';
-import { disposed, unsupported } from './errors.js';
-import type { CacheConfig, CacheRequest, Response } from './request.js';
+import { unsupported } from './errors.js';
+import { Handle, type HandleOwner } from './handle.js';
+import type { CacheConfig, Response } from './request.js';
 import {
   attentionResult,
   throwIfAborted,
@@ -23,66 +24,37 @@ import {
   type CacheType,
   type CheckedStep,
 } from './validation/kv-cache.js';
-import type { Host } from './wasm/host.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
 
-/** What a cache needs of its engine. */
-export interface CacheOwner {
-  host: Host;
-  /** The engine lives in a worker. */
-  remote: boolean;
-  /** Throws when the engine has been disposed. */
-  checkEngine(): unknown;
-  nextCache(): number;
-}
-
-// A net for caches that are dropped without dispose(): memory that is not JavaScript's own is not collected by itself.
-const dropped = /* @__PURE__ */ new FinalizationRegistry<{ host: Host; cache: number }>(
-  ({ host, cache }) => destroy(host, cache),
-);
-
-function destroy(host: Host, cache: number): void {
-  // An engine that is gone has freed it already.
-  host.run({ op: 'destroyCache', cache }).catch(() => undefined);
-}
-
 /** Keys and values of a growing text. Made by `engine.createKVCache`. */
 export class KVCache {
-  readonly #owner: CacheOwner;
+  readonly #owner: HandleOwner;
+  readonly #handle: Handle;
   readonly #config: CacheConfig;
-  readonly #cache: number;
-  // In a worker, or behind a call in progress: settled when the cache is there, or failed to be.
-  #created: Promise<unknown> | undefined;
-  #failure: unknown;
   #lengths: Int32Array;
   #pending = 0;
-  #disposed = false;
 
-  /** Use `engine.createKVCache`. @internal */
+  /** Use `engine.createKVCache`, or `fork`. @internal */
   constructor(
-    owner: CacheOwner,
+    owner: HandleOwner,
     config: CacheConfig,
     origin?: { cache: number; rows: Int32Array | undefined; lengths: Int32Array; queued: boolean },
   ) {
     this.#owner = owner;
     this.#config = config;
-    this.#cache = owner.nextCache();
     this.#lengths = origin?.lengths ?? new Int32Array(config.batch);
-    const cache = this.#cache;
-    let request: CacheRequest = { op: 'createCache', cache, config };
-    if (origin !== undefined) {
-      request = { op: 'forkCache', cache, from: origin.cache };
-      if (origin.rows !== undefined) request.rows = origin.rows;
-    }
-    if (owner.remote || origin?.queued === true) {
-      this.#created = owner.host.run(request).catch((error: unknown) => {
-        this.#failure = error;
-      });
-    } else {
-      owner.host.runSync(request);
-    }
-    dropped.register(this, { host: owner.host, cache }, this);
+    this.#handle = new Handle(
+      owner,
+      'cache',
+      (cache) => {
+        if (origin === undefined) return { op: 'createCache', cache, config };
+        const { rows } = origin;
+        const fork = { op: 'forkCache', cache, from: origin.cache } as const;
+        return rows === undefined ? fork : { ...fork, rows };
+      },
+      origin?.queued,
+    );
   }
 
   /** B. */
@@ -109,9 +81,8 @@ export class KVCache {
   }
 
   #state(): CacheState {
-    if (this.#disposed) throw disposed('the cache');
-    this.#owner.checkEngine();
-    return { cache: this.#cache, config: this.#config, lengths: this.#lengths };
+    this.#handle.check();
+    return { cache: this.#handle.number, config: this.#config, lengths: this.#lengths };
   }
 
   /**
@@ -220,17 +191,14 @@ export class KVCache {
         cache,
         rows,
         lengths: rows === undefined ? lengths.slice() : rows.map((row) => lengths[row] as number),
-        queued: this.#pending > 0 || this.#created !== undefined,
+        queued: this.#pending > 0 || this.#handle.isQueued,
       },
     );
   }
 
   /** Frees the memory once calls in progress are done; the object is of no use afterwards. May be called again. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    dropped.unregister(this);
-    destroy(this.#owner.host, this.#cache);
+    this.#handle.dispose();
   }
 
   /** {@link KVCache.dispose}, for `using`. */
@@ -239,21 +207,20 @@ export class KVCache {
   }
 
   async #step({ request, counts, signal }: CheckedStep): Promise<Response> {
-    // The request goes out before anything is awaited, so that calls keep their order and arguments are read at once.
-    const running = this.#owner.host.run(request, signal);
+    const running = this.#handle.run(request, signal);
     this.#lengths = this.#lengths.map((length, b) => length + (counts[b] as number));
     return this.#settle(running);
   }
 
   async #trim(lengths: Int32Array): Promise<void> {
-    const running = this.#owner.host.run({ op: 'trimCache', cache: this.#cache, lengths });
+    const running = this.#handle.run({ op: 'trimCache', cache: this.#handle.number, lengths });
     this.#lengths = lengths.slice();
     await this.#settle(running);
   }
 
   #trimSync(lengths: Int32Array): void {
     this.#checkIdle();
-    this.#owner.host.runSync({ op: 'trimCache', cache: this.#cache, lengths });
+    this.#handle.runSync({ op: 'trimCache', cache: this.#handle.number, lengths });
     this.#lengths = lengths.slice();
   }
 
@@ -262,9 +229,8 @@ export class KVCache {
     try {
       return await running;
     } catch (error) {
-      await this.#created;
       await this.#readLengths();
-      throw this.#failure ?? error;
+      throw error;
     } finally {
       this.#pending--;
     }
@@ -273,7 +239,8 @@ export class KVCache {
   // After a failure: what the cache really holds. With more calls on their way each of them fails too, and reads again.
   async #readLengths(): Promise<void> {
     try {
-      const { lengths } = await this.#owner.host.run({ op: 'readCache', cache: this.#cache });
+      const request = { op: 'readCache', cache: this.#handle.number } as const;
+      const { lengths } = await this.#owner.host.run(request);
       if (lengths !== undefined) this.#lengths = lengths;
     } catch {
       // The cache or the engine is gone, and the call's own error says so.
@@ -291,7 +258,7 @@ export class KVCache {
   #stepSync(call: CheckedStep): Response {
     throwIfAborted(call);
     this.#checkIdle();
-    const response = this.#owner.host.runSync(call.request, call.out);
+    const response = this.#handle.runSync(call.request, call.out);
     this.#lengths = response.lengths as Int32Array;
     return response;
   }

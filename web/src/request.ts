@@ -280,56 +280,70 @@ export type ComputeRequest =
 
 export type Operation = ComputeRequest['op'];
 
-/** Short business with a layer. `layer` is a number that the caller chooses. */
+/** Short business with a layer. Objects of the core go by numbers that their owners choose, one sequence an engine. */
 export type LayerRequest =
   | { op: 'createLayer'; layer: number; config: LayerConfig }
-  | { op: 'destroyLayer'; layer: number }
   | { op: 'setParameters'; layer: number; parameters: ParameterArrays }
-  | { op: 'getParameters'; layer: number }
+  | { op: 'getParameters'; layer: number };
+
+/** What must be there when a model's tensors are set. */
+export interface CompleteTensors {
+  /** Names the argument in errors. */
+  what: string;
+  /** All parameters whose names begin with one of these. */
+  prefixes: string[];
+  /** The optimizer's moments: all given too, begun anew, or left as they are. */
+  moments: 'given' | 'anew' | 'left';
+}
+
+/** Short business with a Transformer. */
+export type TransformerRequest =
   | { op: 'createTransformer'; model: number; fields: TransformerFields; moments: number }
-  | { op: 'destroyTransformer'; model: number }
-  | { op: 'setTensors'; model: number; tensors: NamedArray[] }
+  | { op: 'setTensors'; model: number; tensors: NamedArray[]; complete?: CompleteTensors }
   | { op: 'getTensors'; model: number; moments: boolean };
 
-/** Short business with a cache. `cache` is a number that the caller chooses. */
+/** Short business with a cache. */
 export type CacheRequest =
   | { op: 'createCache'; cache: number; config: CacheConfig }
   | { op: 'forkCache'; cache: number; from: number; rows?: Int32Array }
   | { op: 'trimCache'; cache: number; lengths: Int32Array }
-  | { op: 'readCache'; cache: number }
-  | { op: 'destroyCache'; cache: number };
+  | { op: 'readCache'; cache: number };
 
-/** Short business with a decoding. `decoding` is a number that the caller chooses. */
+/** Short business with a decoding. */
 export type DecodingRequest =
   | { op: 'createDecoding'; decoding: number; model: number; rows: number; capacity: number }
-  | { op: 'selectDecoding'; decoding: number; rows: Int32Array }
-  | { op: 'destroyDecoding'; decoding: number };
+  | { op: 'selectDecoding'; decoding: number; rows: Int32Array };
 
-export type ShortRequest = LayerRequest | CacheRequest | DecodingRequest;
+/** Frees an object of any kind, if it is there. */
+export interface DestroyRequest {
+  op: 'destroy';
+  number: number;
+}
+
+export type ShortRequest =
+  LayerRequest | TransformerRequest | CacheRequest | DecodingRequest | DestroyRequest;
 
 export type Request = ComputeRequest | ShortRequest;
 
-const shortOps = new Set<string>([
-  'createLayer',
-  'destroyLayer',
-  'setParameters',
-  'getParameters',
-  'createTransformer',
-  'destroyTransformer',
-  'setTensors',
-  'getTensors',
-  'createCache',
-  'forkCache',
-  'trimCache',
-  'readCache',
-  'destroyCache',
-  'createDecoding',
-  'selectDecoding',
-  'destroyDecoding',
-] satisfies ShortRequest['op'][]);
+/** Which file of web/src/wasm does a short request. */
+export const shortKinds = {
+  createLayer: 'layer',
+  setParameters: 'layer',
+  getParameters: 'layer',
+  createTransformer: 'transformer',
+  setTensors: 'transformer',
+  getTensors: 'transformer',
+  createCache: 'cache',
+  forkCache: 'cache',
+  trimCache: 'cache',
+  readCache: 'cache',
+  createDecoding: 'decoding',
+  selectDecoding: 'decoding',
+  destroy: 'any',
+} as const satisfies Record<ShortRequest['op'], string>;
 
 export function isCompute(request: Request): request is ComputeRequest {
-  return !shortOps.has(request.op);
+  return !Object.hasOwn(shortKinds, request.op);
 }
 
 /** Own arrays, never views of the heap. */

@@ -19,6 +19,7 @@ import {
   type CacheRequest,
   type CacheStepRequest,
   type ComputeRequest,
+  type DestroyRequest,
   type ParameterArrays,
   type Request,
   type Response,
@@ -26,7 +27,8 @@ import {
 } from './request.js';
 import type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Gpu, GpuRequest } from './webgpu/gpu.js';
-import { snapshot, type Host, type MemoryUsage } from './wasm/host.js';
+import { snapshot } from './snapshot.js';
+import type { Host, MemoryUsage } from './wasm/host.js';
 import type { ModuleInfo } from './wasm/loader.js';
 
 interface Choice {
@@ -118,7 +120,7 @@ export class Router implements Host {
     const residents = this.#check(request);
     if (request.op === 'cacheStep' && this.#gpuCaches.has(request.cache))
       return this.#runCacheStep(snapshot(request), residents, signal, start);
-    if (isCacheRequest(request)) {
+    if (isOfCache(request)) {
       const running = this.#runGpuCache(request);
       if (running !== undefined) return running;
     }
@@ -263,9 +265,9 @@ export class Router implements Host {
       case 'setParameters':
         this.gpu?.forgetParameters(request.layer);
         break;
-      case 'destroyLayer':
-        this.#layers.delete(request.layer);
-        this.gpu?.removeLayer(request.layer);
+      case 'destroy':
+        this.#layers.delete(request.number);
+        this.gpu?.removeLayer(request.number);
         break;
     }
   }
@@ -277,11 +279,15 @@ export class Router implements Host {
   }
 
   // Undefined for a cache that lies in the heap.
-  #runGpuCache(request: CacheRequest): Promise<Response> | undefined {
+  #runGpuCache(request: CacheRequest | DestroyRequest): Promise<Response> | undefined {
+    if (request.op === 'destroy') {
+      const gpu = this.#gpuCaches.get(request.number);
+      this.#gpuCaches.delete(request.number);
+      return gpu?.caches.destroy(request.number);
+    }
     const gpu = this.#gpuOfCache(request);
     if (gpu === undefined) return undefined;
-    if (request.op === 'destroyCache') this.#gpuCaches.delete(request.cache);
-    else this.#gpuCaches.set(request.cache, gpu);
+    this.#gpuCaches.set(request.cache, gpu);
     return gpu.caches.run(request);
   }
 
@@ -337,7 +343,7 @@ export class Router implements Host {
       );
     }
     const compute = isCompute(request);
-    if (!compute && 'cache' in request) {
+    if (isOfCache(request)) {
       const running = this.#runGpuCache(request);
       // A fork that fails tells its first step.
       running?.catch(() => undefined);
@@ -379,6 +385,7 @@ export class Router implements Host {
   }
 }
 
-function isCacheRequest(request: Request): request is CacheRequest {
-  return !isCompute(request) && 'cache' in request;
+// What concerns a cache, which may lie on the GPU.
+function isOfCache(request: Request): request is CacheRequest | DestroyRequest {
+  return request.op === 'destroy' || (!isCompute(request) && 'cache' in request);
 }

@@ -2,12 +2,11 @@
 // Public: the multi-head attention layer. The parameters live in the core; this object knows their shapes and a number.
 import type { TensorLike } from '../tensor-like.js';
 import type { FloatsLike } from '../tensor-types.js';
-import { disposed } from '../errors.js';
-import type { LayerConfig, LayerRequest, ParameterArrays } from '../request.js';
+import { Handle, type HandleOwner } from '../handle.js';
+import type { LayerConfig, ParameterArrays } from '../request.js';
 import { attentionResult, throwIfAborted, type AttentionResult } from '../results.js';
 import type { Tensor } from '../tensor.js';
 import { readForward, type ForwardOptions } from '../validation/layer-forward.js';
-import type { Host } from '../wasm/host.js';
 import { readKeras } from './keras.js';
 import { readWeights, toWeights, type LayerWeights, type LayerWeightsLike } from './parameters.js';
 import { readTorch, toTorch, type TorchStateDict } from './torch.js';
@@ -16,52 +15,13 @@ const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof
 
 /** Multi-head attention (Vaswani et al., 2017): projections to heads, attention, merge, output projection. */
 export class MultiHeadAttention {
-  readonly #host: Host;
-  readonly #layer: number;
+  readonly #handle: Handle;
   readonly #config: LayerConfig;
-  readonly #checkEngine: () => unknown;
-  // In a worker: settled when the layer is there, or failed to be.
-  readonly #created: Promise<unknown> | undefined;
-  #failure: unknown;
-  #disposed = false;
 
   /** Use `engine.multiHeadAttention`. @internal */
-  constructor(
-    host: Host,
-    layer: number,
-    config: LayerConfig,
-    remote: boolean,
-    checkEngine: () => unknown,
-  ) {
-    this.#host = host;
-    this.#layer = layer;
+  constructor(owner: HandleOwner, config: LayerConfig) {
     this.#config = config;
-    this.#checkEngine = checkEngine;
-    const request: LayerRequest = { op: 'createLayer', layer, config };
-    if (remote) {
-      this.#created = host.run(request).catch((error: unknown) => {
-        this.#failure = error;
-      });
-    } else {
-      host.runSync(request);
-    }
-  }
-
-  #alive(): Host {
-    if (this.#disposed) throw disposed('the layer');
-    this.#checkEngine();
-    return this.#host;
-  }
-
-  // The request goes out before anything is awaited, so that calls keep their order.
-  async #run<T>(start: (host: Host) => Promise<T>): Promise<T> {
-    const running = start(this.#alive());
-    try {
-      return await running;
-    } catch (error) {
-      await this.#created;
-      throw this.#failure ?? error;
-    }
+    this.#handle = new Handle(owner, 'layer', (layer) => ({ op: 'createLayer', layer, config }));
   }
 
   /**
@@ -78,9 +38,9 @@ export class MultiHeadAttention {
     value?: TensorLike,
     options?: ForwardOptions,
   ): Promise<AttentionResult> {
-    this.#alive();
-    const call = readForward(this.#layer, this.#config, query, key, value, options);
-    return attentionResult(call, await this.#run((host) => host.run(call.request, call.signal)));
+    this.#handle.check();
+    const call = readForward(this.#handle.number, this.#config, query, key, value, options);
+    return attentionResult(call, await this.#handle.run(call.request, call.signal));
   }
 
   /** {@link MultiHeadAttention.forward}, at once. `UNSUPPORTED` where the engine lives in a worker. */
@@ -90,10 +50,10 @@ export class MultiHeadAttention {
     value?: TensorLike,
     options?: ForwardOptions,
   ): AttentionResult {
-    const host = this.#alive();
-    const call = readForward(this.#layer, this.#config, query, key, value, options);
+    this.#handle.check();
+    const call = readForward(this.#handle.number, this.#config, query, key, value, options);
     throwIfAborted(call);
-    return attentionResult(call, host.runSync(call.request, call.out));
+    return attentionResult(call, this.#handle.runSync(call.request, call.out));
   }
 
   /** All parameters, as copies: kernels `[in,heads,size]`, the output's `[heads,size,out]`. */
@@ -103,7 +63,7 @@ export class MultiHeadAttention {
 
   /** Sets those parameters that are given, all or none; the shapes are those of `getWeights`. */
   async setWeights(weights: LayerWeightsLike): Promise<void> {
-    this.#alive();
+    this.#handle.check();
     await this.#setParameters(readWeights(weights, this.#config));
   }
 
@@ -112,7 +72,7 @@ export class MultiHeadAttention {
    * Dense layers, in the order query, key, value, output, each kernel followed by its bias if it has one.
    */
   async loadKeras(arrays: readonly FloatsLike[]): Promise<void> {
-    this.#alive();
+    this.#handle.check();
     await this.#setParameters(readKeras(arrays, this.#config));
   }
 
@@ -121,7 +81,7 @@ export class MultiHeadAttention {
    * there say what to hide: invert them for `mask` and `keyPaddingMask`.
    */
   async loadTorch(stateDict: TorchStateDict): Promise<void> {
-    this.#alive();
+    this.#handle.check();
     await this.#setParameters(readTorch(stateDict, this.#config));
   }
 
@@ -132,10 +92,7 @@ export class MultiHeadAttention {
 
   /** Frees the parameters once calls in progress are done; the object is of no use afterwards. May be called again. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    // An engine that is gone has freed them already.
-    this.#host.run({ op: 'destroyLayer', layer: this.#layer }).catch(() => undefined);
+    this.#handle.dispose();
   }
 
   /** {@link MultiHeadAttention.dispose}, for `using`. */
@@ -144,13 +101,11 @@ export class MultiHeadAttention {
   }
 
   async #parameters(): Promise<ParameterArrays> {
-    const response = await this.#run((host) =>
-      host.run({ op: 'getParameters', layer: this.#layer }),
-    );
-    return response.parameters as ParameterArrays;
+    const request = { op: 'getParameters', layer: this.#handle.number } as const;
+    return (await this.#handle.run(request)).parameters as ParameterArrays;
   }
 
   async #setParameters(parameters: ParameterArrays): Promise<void> {
-    await this.#run((host) => host.run({ op: 'setParameters', layer: this.#layer, parameters }));
+    await this.#handle.run({ op: 'setParameters', layer: this.#handle.number, parameters });
   }
 }

@@ -2,32 +2,21 @@
 // Public: a target that a Transformer reads a few tokens at a time. What has been read lives in the core; this object knows a
 // number, and how long the target will be once all calls made so far are done.
 import type { IntegersLike } from '../tensor-types.js';
-import { disposed, invalidShape, invalidValue } from '../errors.js';
+import { invalidShape, invalidValue } from '../errors.js';
+import { Handle, type HandleOwner } from '../handle.js';
 import type { TransformerBatch, TransformerDecodeRequest } from '../request.js';
+import { snapshot } from '../snapshot.js';
 import { Tensor } from '../tensor.js';
 import { readInteger, readOptions, readSignal } from '../validation/options.js';
-import type { Host } from '../wasm/host.js';
 import { readTokens } from './batch.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
 
-/** What a decoding needs of its model. */
-export interface DecodingOwner {
-  /** Throws when the model or its engine has been disposed. */
-  alive(): Host;
+/** The model that a decoding is of. */
+export interface DecodedModel {
+  /** Its number in the core. */
   model: number;
-  decoding: number;
   vocabulary: number;
-}
-
-// A net for decodings that are dropped without dispose(): memory that is not JavaScript's own is not collected by itself.
-const dropped = /* @__PURE__ */ new FinalizationRegistry<{ host: Host; decoding: number }>(
-  ({ host, decoding }) => destroy(host, decoding),
-);
-
-function destroy(host: Host, decoding: number): void {
-  // An engine that is gone has freed it already.
-  host.run({ op: 'destroyDecoding', decoding }).catch(() => undefined);
 }
 
 /**
@@ -37,35 +26,32 @@ function destroy(host: Host, decoding: number): void {
 export class TransformerDecoding {
   /** Tokens that a target may have. */
   readonly capacity: number;
-  readonly #owner: DecodingOwner;
-  readonly #host: Host;
+  readonly #handle: Handle;
+  readonly #of: DecodedModel;
   // Sent with the first tokens.
   readonly #source: Omit<TransformerBatch, 'batch' | 'targetLength'>;
-  readonly #created: Promise<unknown>;
-  #failure: unknown;
   #rows: number;
   #length = 0;
-  #disposed = false;
 
   /** Use `Transformer.decoding`. @internal */
   constructor(
-    owner: DecodingOwner,
+    owner: HandleOwner,
+    of: DecodedModel,
     source: Omit<TransformerBatch, 'batch' | 'targetLength'>,
     rows: number,
     capacity: number,
   ) {
-    const { model, decoding } = owner;
-    this.#owner = owner;
-    this.#source = source;
+    this.#of = of;
+    this.#source = snapshot(source);
     this.#rows = rows;
     this.capacity = capacity;
-    this.#host = owner.alive();
-    this.#created = this.#host
-      .run({ op: 'createDecoding', decoding, model, rows, capacity })
-      .catch((error: unknown) => {
-        this.#failure = error;
-      });
-    dropped.register(this, { host: this.#host, decoding }, this);
+    const { model } = of;
+    this.#handle = new Handle(
+      owner,
+      'decoding',
+      (decoding) => ({ op: 'createDecoding', decoding, model, rows, capacity }),
+      true, // after the weights that are being set
+    );
   }
 
   /** How many targets there are. */
@@ -76,11 +62,6 @@ export class TransformerDecoding {
   /** Tokens read of each target: what all calls made so far lead to. */
   get length(): number {
     return this.#length;
-  }
-
-  #alive(): Host {
-    if (this.#disposed) throw disposed('the decoding');
-    return this.#owner.alive();
   }
 
   /**
@@ -95,8 +76,8 @@ export class TransformerDecoding {
     tokens: IntegersLike,
     options?: { signal?: AbortSignal | undefined },
   ): Promise<Tensor> {
-    const host = this.#alive();
-    const { vocabulary, model, decoding } = this.#owner;
+    this.#handle.check();
+    const { vocabulary, model } = this.#of;
     const { data, shape } = readTokens('tokens', tokens, vocabulary);
     const given = readOptions('options', options, new Set(['signal']));
     const signal = readSignal('signal', given.signal);
@@ -112,22 +93,20 @@ export class TransformerDecoding {
       ...(this.#length === 0 ? this.#source : { sourceLength: 0 }),
       op: 'transformerDecode',
       model,
-      decoding,
+      decoding: this.#handle.number,
       start: this.#length,
       batch: rows,
       targetLength: count,
       target: data,
       logits: rows * vocabulary,
     };
-    // The request goes out before anything is awaited, so that calls keep their order.
-    const running = host.run(request, signal);
+    const running = this.#handle.run(request, signal);
     this.#length += count;
     try {
       return new Tensor((await running).output as Float32Array, [rows, vocabulary]);
     } catch (error) {
       this.#length -= count;
-      await this.#created;
-      throw this.#failure ?? error;
+      throw error;
     }
   }
 
@@ -136,7 +115,7 @@ export class TransformerDecoding {
    * What was read of the source is shared and not copied.
    */
   async select(rows: readonly number[]): Promise<void> {
-    const host = this.#alive();
+    this.#handle.check();
     if (!Array.isArray(rows) || rows.length === 0)
       throw invalidValue('rows: an array of at least one row wanted');
     const selected = Int32Array.from(rows as number[], (row, i) =>
@@ -145,20 +124,17 @@ export class TransformerDecoding {
     const before = this.#rows;
     this.#rows = selected.length;
     try {
-      await host.run({ op: 'selectDecoding', decoding: this.#owner.decoding, rows: selected });
+      const decoding = this.#handle.number;
+      await this.#handle.run({ op: 'selectDecoding', decoding, rows: selected });
     } catch (error) {
       this.#rows = before;
-      await this.#created;
-      throw this.#failure ?? error;
+      throw error;
     }
   }
 
   /** Frees the memory once calls in progress are done; the object is of no use afterwards. May be called again. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    dropped.unregister(this);
-    destroy(this.#host, this.#owner.decoding);
+    this.#handle.dispose();
   }
 
   /** {@link TransformerDecoding.dispose}, for `using`. */

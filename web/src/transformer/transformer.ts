@@ -1,12 +1,21 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the Transformer. Its parameters live in the core; this object knows their names, the configuration and the step.
 import type { TensorLike } from '../tensor-like.js';
-import { aborted, disposed, invalidShape, invalidValue, notFinite } from '../errors.js';
-import type { NamedArray, TransformerBatch } from '../request.js';
+import { aborted, invalidShape, invalidType, invalidValue, notFinite } from '../errors.js';
+import { Handle, type HandleOwner } from '../handle.js';
+import type { CompleteTensors, NamedArray, TransformerBatch } from '../request.js';
+import { snapshot } from '../snapshot.js';
 import { Tensor } from '../tensor.js';
-import { readBoolean, readInteger, readOptions, readSignal } from '../validation/options.js';
+import { describe } from '../validation/arrays.js';
+import {
+  readBoolean,
+  readChoice,
+  readInteger,
+  readObject,
+  readOptions,
+  readSignal,
+} from '../validation/options.js';
 import { readTensor } from '../validation/shapes.js';
-import type { Host } from '../wasm/host.js';
 import {
   partsOf,
   readAccumulate,
@@ -23,7 +32,12 @@ import { checkSavedConfig, fieldsOf, type ResolvedTransformerConfig } from './co
 import { TransformerDecoding } from './decoding.js';
 import { beamSearch, drawTokens } from './generate.js';
 import { readSafetensors, writeSafetensors } from './safetensors.js';
-import { readGenerateOptions, type GenerateOptions } from './sample.js';
+import {
+  readGenerateOptions,
+  type GenerateOptions,
+  type ResolvedGenerateOptions,
+} from './sample.js';
+import { readStepResult, type StepResult } from './step-result.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
 
@@ -38,34 +52,6 @@ export interface TrainingProgress {
   /** The norm of all gradients together, before clipping. */
   gradientNorm: number;
   learningRate: number;
-}
-
-interface StepResult {
-  loss: number;
-  counted: number;
-  correct: number;
-  gradientNorm: number;
-  /** Where it went wrong, if it did. */
-  module: string | undefined;
-}
-
-// The core's `result`.
-function readStepResult(result: Float32Array): StepResult {
-  const [loss, counted, correct, gradientNorm, applied] = result as unknown as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const letters = result.subarray(5, result.indexOf(0, 5));
-  return {
-    loss,
-    counted,
-    correct,
-    gradientNorm,
-    module: applied === 0 ? String.fromCharCode(...letters) : undefined,
-  };
 }
 
 /** The weights of attention of every layer, each `[B,H,L,S]`. */
@@ -83,46 +69,18 @@ export type TransformerStateDict<T = TensorLike> = Record<string, T>;
 export class Transformer {
   /** The configuration with its defaults. */
   readonly config: Readonly<ResolvedTransformerConfig>;
-  readonly #host: Host;
-  readonly #model: number;
-  readonly #nextNumber: () => number;
-  readonly #checkEngine: () => unknown;
-  readonly #created: Promise<unknown>;
+  readonly #handle: Handle;
   #step = 0;
-  #disposed = false;
 
   /** Use `engine.transformer`. @internal */
-  constructor(
-    host: Host,
-    nextNumber: () => number,
-    config: ResolvedTransformerConfig,
-    remote: boolean,
-    checkEngine: () => unknown,
-  ) {
-    this.#host = host;
-    const model = nextNumber();
-    this.#model = model;
-    this.#nextNumber = nextNumber;
+  constructor(owner: HandleOwner, config: ResolvedTransformerConfig) {
     this.config = Object.freeze(config);
-    this.#checkEngine = checkEngine;
-    const request = {
+    this.#handle = new Handle(owner, 'transformer', (model) => ({
       op: 'createTransformer',
       model,
       fields: fieldsOf(config),
       moments: config.trainable ? 2 : -1,
-    } as const;
-    if (remote) {
-      this.#created = host.run(request);
-      this.#created.catch(() => undefined); // told by the first call
-    } else {
-      this.#created = Promise.resolve(host.runSync(request));
-    }
-  }
-
-  #alive(): Host {
-    if (this.#disposed) throw disposed('the transformer');
-    this.#checkEngine();
-    return this.#host;
+    }));
   }
 
   /** Steps that have been taken. */
@@ -136,6 +94,7 @@ export class Transformer {
    * @throws TypeError and RangeError that name the argument: tokens out of range, sequences longer than `maxLength`.
    */
   async forward(input: TransformerInput, options?: { signal?: AbortSignal }): Promise<Tensor> {
+    this.#handle.check();
     const batch = readInput(this.config, input);
     const { signal } = readOptions('options', options, new Set(['signal']));
     return (await this.#forward(batch, 0, readSignal('signal', signal))).logits;
@@ -143,6 +102,7 @@ export class Transformer {
 
   /** The weights of attention of every layer and head. */
   async attentionWeights(input: TransformerInput): Promise<TransformerWeights> {
+    this.#handle.check();
     const batch = readInput(this.config, input);
     const { encoderLayers, decoderLayers, numHeads: heads, kind } = this.config;
     const { batch: count, sourceLength: s, targetLength: l } = batch;
@@ -172,17 +132,15 @@ export class Transformer {
   ): Promise<{ logits: Tensor; weights: Float32Array | undefined }> {
     const length = this.config.kind === 'encoder' ? batch.sourceLength : batch.targetLength;
     const shape = [batch.batch, length, this.config.targetVocabulary];
-    const host = this.#alive();
-    await this.#created;
     const logits = shape.reduce((a, b) => a * b, 1);
     const request = {
       op: 'transformerForward',
-      model: this.#model,
+      model: this.#handle.number,
       logits,
       weights,
       ...batch,
     } as const;
-    const response = await host.run(request, signal);
+    const response = await this.#handle.run(request, signal);
     return {
       logits: new Tensor(response.output as Float32Array, shape),
       weights: response.weights,
@@ -205,17 +163,16 @@ export class Transformer {
     options: TrainingOptions | undefined,
     signal: AbortSignal | undefined,
   ): Promise<TrainingProgress> {
+    this.#handle.check();
     if (!this.config.trainable) throw invalidValue('trainable: this model was made without');
     const batch = readTrainingBatch(this.config, value);
     const step = this.#step + 1;
     const settings = readTrainingOptions(options, step);
     const parts = partsOf(batch, readAccumulate(options));
-    const host = this.#alive();
     // Taken now, so that steps that are started together count up.
     this.#step = step;
     let results: StepResult[];
     try {
-      await this.#created;
       const labels = batch.labels as Int32Array;
       const counted = labels.reduce((sum, label) => sum + Number(label >= 0), 0);
       // All at once, so that nothing comes in between; after one that fails, those behind it do nothing.
@@ -223,11 +180,12 @@ export class Transformer {
         const fields = { ...settings, part, parts: parts.length, counted };
         const request = {
           op: 'transformerStep',
-          model: this.#model,
+          model: this.#handle.number,
           settings: fields,
           ...rows,
         } as const;
-        return readStepResult((await host.run(request, signal)).output as Float32Array);
+        const { output } = await this.#handle.run(request, signal);
+        return readStepResult(output as Float32Array);
       });
       const settled = await Promise.allSettled(running);
       results = settled.map((part, i) => {
@@ -261,15 +219,24 @@ export class Transformer {
    * Trains on batch after batch and yields each step's progress. It pauses where the loop that reads it pauses, and ends with
    * the batches, with `break`, or by rejecting with an `AbortError`; a later call goes on where this one ended.
    */
-  async *train(
+  train(
     batches: Iterable<TrainingBatch> | AsyncIterable<TrainingBatch>,
-    options: TrainingOptions & { signal?: AbortSignal | undefined } = {},
+    options?: TrainingOptions & { signal?: AbortSignal | undefined },
   ): AsyncGenerator<TrainingProgress, void, undefined> {
-    const { signal: given, ...rest } = options;
-    const signal = readSignal('signal', given);
+    return this.#train(
+      batches,
+      attempt(() => readTrain(batches, options)),
+    );
+  }
+
+  async *#train(
+    batches: Iterable<TrainingBatch> | AsyncIterable<TrainingBatch>,
+    settings: () => { options: TrainingOptions; signal: AbortSignal | undefined },
+  ): AsyncGenerator<TrainingProgress, void, undefined> {
+    const { options, signal } = settings();
     for await (const batch of batches) {
       if (signal?.aborted === true) throw aborted('train', signal.reason);
-      yield await this.#trainStep(batch, rest, signal);
+      yield await this.#trainStep(batch, options, signal);
     }
   }
 
@@ -285,6 +252,7 @@ export class Transformer {
     input?: GenerateInput,
     options?: { rows?: number | undefined; capacity?: number | undefined },
   ): TransformerDecoding {
+    this.#handle.check();
     const { kind, maxLength } = this.config;
     if (kind === 'encoder') throw invalidValue("decoding: a model of kind 'encoder' has no target");
     const source = this.#readOneSource(input);
@@ -304,13 +272,8 @@ export class Transformer {
   }
 
   #decoding(source: TransformerBatch, rows: number, capacity: number): TransformerDecoding {
-    const owner = {
-      alive: () => this.#alive(),
-      model: this.#model,
-      decoding: this.#nextNumber(),
-      vocabulary: this.config.targetVocabulary,
-    };
-    return new TransformerDecoding(owner, source, rows, capacity);
+    const of = { model: this.#handle.number, vocabulary: this.config.targetVocabulary };
+    return new TransformerDecoding(this.#handle.owner(), of, source, rows, capacity);
   }
 
   /**
@@ -324,14 +287,26 @@ export class Transformer {
   }
 
   /** {@link Transformer.generate}, each token as it is made; with `beams` all of them at the end. */
-  async *generateStream(
+  generateStream(
     input: GenerateInput,
     options?: GenerateOptions,
   ): AsyncGenerator<number, void, undefined> {
-    const { kind, targetVocabulary, maxLength } = this.config;
-    if (kind === 'encoder') throw invalidValue("generate: a model of kind 'encoder' has no target");
-    const settings = readGenerateOptions(options, targetVocabulary, maxLength);
-    const source = this.#readOneSource(input);
+    return this.#generate(
+      attempt(() => {
+        this.#handle.check();
+        const { kind, targetVocabulary, maxLength } = this.config;
+        if (kind === 'encoder')
+          throw invalidValue("generate: a model of kind 'encoder' has no target");
+        const settings = readGenerateOptions(options, targetVocabulary, maxLength);
+        return { settings, source: snapshot(this.#readOneSource(input)) };
+      }),
+    );
+  }
+
+  async *#generate(
+    start: () => { settings: ResolvedGenerateOptions; source: TransformerBatch },
+  ): AsyncGenerator<number, void, undefined> {
+    const { settings, source } = start();
     // The last token that is made is not read.
     const capacity = settings.prompt.length + Math.max(settings.maxTokens - 1, 0);
     const decoding = this.#decoding(source, 1, capacity);
@@ -354,21 +329,12 @@ export class Transformer {
 
   /** Sets those parameters that are given, all or none. */
   async setWeights(weights: TransformerStateDict): Promise<void> {
-    await this.#set(weights, await this.#tensors(false));
+    await this.#set(readStateDict('weights', weights));
   }
 
-  async #set(weights: TransformerStateDict, own: readonly NamedArray[]): Promise<void> {
-    const shapes = new Map(own.map(({ name, shape }) => [name, shape]));
-    const tensors = Object.entries(weights).map(([name, value]): NamedArray => {
-      const { data, shape } = readTensor(name, value);
-      const wanted = shapes.get(name);
-      if (wanted === undefined)
-        throw invalidValue(`${name}: this model has no parameter of that name`);
-      if (wanted.length !== shape.length || wanted.some((size, axis) => size !== shape[axis]))
-        throw invalidShape(`${name}: shape [${wanted}] wanted, got [${shape}]`);
-      return { name, shape, data };
-    });
-    await this.#alive().run({ op: 'setTensors', model: this.#model, tensors });
+  async #set(tensors: NamedArray[], complete?: CompleteTensors): Promise<void> {
+    const request = { op: 'setTensors', model: this.#handle.number, tensors } as const;
+    await this.#handle.run(complete === undefined ? request : { ...request, complete });
   }
 
   /**
@@ -376,19 +342,18 @@ export class Transformer {
    * `torch.nn.TransformerEncoder` or `TransformerDecoder`. Embeddings and output projection are not part of those.
    */
   async loadTorch(stateDict: TransformerStateDict, prefix?: 'encoder' | 'decoder'): Promise<void> {
-    const names = new Set((await this.#tensors(false)).map(({ name }) => name));
-    const weights = Object.fromEntries(
-      Object.entries(stateDict).map(([name, value]) => [
-        prefix === undefined ? name : `${prefix}.${name}`,
-        value,
-      ]),
-    );
-    const stacks = prefix === undefined ? ['encoder.', 'decoder.'] : [`${prefix}.`];
-    for (const name of names) {
-      if (stacks.some((stack) => name.startsWith(stack)) && weights[name] === undefined)
-        throw invalidValue(`stateDict: ${name} is missing`);
-    }
-    await this.setWeights(weights);
+    this.#handle.check();
+    const stacks =
+      prefix === undefined
+        ? (['encoder', 'decoder'] as const)
+        : [readChoice('prefix', prefix, ['encoder', 'decoder'])];
+    const given = readStateDict('stateDict', stateDict);
+    const tensors =
+      prefix === undefined
+        ? given
+        : given.map((tensor) => ({ ...tensor, name: `${prefix}.${tensor.name}` }));
+    const prefixes = stacks.map((stack) => `${stack}.`);
+    await this.#set(tensors, { what: 'stateDict', prefixes, moments: 'left' });
   }
 
   /**
@@ -408,33 +373,23 @@ export class Transformer {
    * in the file, these begin anew, and so does the count of steps.
    */
   async load(file: Uint8Array | ArrayBuffer): Promise<void> {
+    this.#handle.check();
     const { tensors, metadata } = readSafetensors(file);
     checkSavedConfig(this.config, metadata.headwise);
-    const given = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-    const own = await this.#tensors(true);
-    const isMoment = (name: string): boolean => /^(first|second)\./.test(name);
-    const resumes = this.config.trainable && tensors.some(({ name }) => isMoment(name));
-    const wanted = own.map(({ name, shape, data }): [string, Tensor | NamedArray] => {
-      if (isMoment(name) && !resumes)
-        return [name, new Tensor(new Float32Array(data.length), shape)];
-      const tensor = given.get(name);
-      if (tensor === undefined) throw invalidValue(`checkpoint: ${name} is missing`);
-      return [name, tensor];
+    const isMoment = ({ name }: NamedArray): boolean => /^(first|second)\./.test(name);
+    const resumes = this.config.trainable && tensors.some(isMoment);
+    await this.#set(resumes ? tensors : tensors.filter((tensor) => !isMoment(tensor)), {
+      what: 'checkpoint',
+      prefixes: [''],
+      moments: resumes ? 'given' : 'anew',
     });
-    const known = new Set(own.map(({ name }) => name));
-    const strange = tensors.find(({ name }) => !known.has(name) && !isMoment(name));
-    if (strange !== undefined) throw invalidValue(`checkpoint: this model has no ${strange.name}`);
-    await this.#set(Object.fromEntries(wanted), own);
     const step = Number(metadata.step);
     this.#step = resumes && Number.isInteger(step) && step > 0 ? step : 0;
   }
 
   /** Frees the parameters; the object is of no use afterwards. May be called again. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    // An engine that is gone has freed them already.
-    this.#host.run({ op: 'destroyTransformer', model: this.#model }).catch(() => undefined);
+    this.#handle.dispose();
   }
 
   /** {@link Transformer.dispose}, for `using`. */
@@ -443,11 +398,40 @@ export class Transformer {
   }
 
   async #tensors(moments: boolean): Promise<NamedArray[]> {
-    const host = this.#alive();
-    await this.#created;
-    const response = await host.run({ op: 'getTensors', model: this.#model, moments });
-    return response.tensors as NamedArray[];
+    const request = { op: 'getTensors', model: this.#handle.number, moments } as const;
+    return (await this.#handle.run(request)).tensors as NamedArray[];
   }
+}
+
+// Reads a generator's arguments when it is called; what is wrong with them is told when it is first asked for something.
+function attempt<T>(read: () => T): () => T {
+  try {
+    const value = read();
+    return () => value;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+function readTrain(
+  batches: unknown,
+  value: unknown,
+): { options: TrainingOptions; signal: AbortSignal | undefined } {
+  const given = batches as Partial<AsyncIterable<unknown> & Iterable<unknown>> | null | undefined;
+  if (given?.[Symbol.asyncIterator] === undefined && given?.[Symbol.iterator] === undefined)
+    throw invalidType(`batches: an iterable of batches wanted, got ${describe(batches)}`);
+  const { signal, ...options } = readObject('options', value ?? {});
+  return { options, signal: readSignal('signal', signal) };
+}
+
+/** A state dict's tensors, of names and shapes that the core looks at. */
+function readStateDict(what: string, value: unknown): NamedArray[] {
+  return Object.entries(readObject(what, value)).map(([name, tensor]) => {
+    const { data, shape } = readTensor(name, tensor);
+    return { name, shape, data };
+  });
 }
 
 /**

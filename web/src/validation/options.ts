@@ -2,6 +2,22 @@
 import { invalidType, invalidValue } from '../errors.js';
 import { describe } from './arrays.js';
 
+/** An object of named values, no array. */
+export function readObject(name: string, value: unknown): Record<string, unknown> {
+  const isMap = Object.prototype.toString.call(value) === '[object Map]';
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    Array.isArray(value) ||
+    ArrayBuffer.isView(value) ||
+    isMap
+  ) {
+    const cure = isMap ? ' (Object.fromEntries makes one)' : '';
+    throw invalidType(`${name}: an object wanted, got ${describe(value)}${cure}`);
+  }
+  return value as Record<string, unknown>;
+}
+
 /** An object whose keys are all known; undefined is an empty one. */
 export function readOptions(
   name: string,
@@ -9,22 +25,15 @@ export function readOptions(
   known: ReadonlySet<string>,
 ): Record<string, unknown> {
   if (value === undefined) return {};
-  if (
-    typeof value !== 'object' ||
-    value === null ||
-    Array.isArray(value) ||
-    ArrayBuffer.isView(value)
-  ) {
-    throw invalidType(`${name}: an object wanted, got ${describe(value)}`);
-  }
-  for (const key of Object.keys(value)) {
+  const given = readObject(name, value);
+  for (const key of Object.keys(given)) {
     if (!known.has(key)) {
       throw invalidValue(
         `${name}: unknown option ${JSON.stringify(key)}; known are ${[...known].join(', ')}`,
       );
     }
   }
-  return value as Record<string, unknown>;
+  return given;
 }
 
 export function readBoolean(name: string, value: unknown, byDefault: boolean): boolean {

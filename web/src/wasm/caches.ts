@@ -1,29 +1,17 @@
 // Wasm: the key/value caches that live in the heap, by the numbers that their owners chose.
-import { disposed, invalidValue } from '../errors.js';
+import { invalidValue } from '../errors.js';
 import type { CacheConfig, CacheRequest, CacheStepRequest, Response } from '../request.js';
-import type { Bindings, Layout } from './glue.js';
-import type { Heap } from './heap.js';
-import { setRope } from './operations.js';
+import { setRope } from './arguments.js';
+import type { CoreParts } from './objects.js';
 import { Struct } from './struct.js';
 
-interface Cache {
-  address: number;
-  batch: number;
-}
-
 export class Caches {
-  readonly #bindings: Bindings;
-  readonly #heap: Heap;
-  readonly #error: (what: string) => Error;
+  readonly #core: CoreParts;
   readonly #configStruct: Struct;
-  readonly #caches = new Map<number, Cache>();
 
-  /** `error` makes an error of the core's last status. */
-  constructor(bindings: Bindings, heap: Heap, layout: Layout, error: (what: string) => Error) {
-    this.#bindings = bindings;
-    this.#heap = heap;
-    this.#error = error;
-    this.#configStruct = new Struct(layout, 'KeyValueCacheConfig');
+  constructor(core: CoreParts) {
+    this.#core = core;
+    this.#configStruct = new Struct(core.layout, 'KeyValueCacheConfig');
   }
 
   run(request: CacheRequest): Response {
@@ -32,25 +20,19 @@ export class Caches {
         this.#create(request.cache, request.config);
         return {};
       case 'forkCache':
-        this.#fork(request.cache, this.#cache(request.from), request.rows);
+        this.#fork(request.cache, request.from, request.rows);
         return {};
       case 'trimCache':
-        this.#trim(this.#cache(request.cache), request.lengths);
+        this.#trim(request.cache, request.lengths);
         return { lengths: this.lengths(request.cache) };
       case 'readCache':
         return { lengths: this.lengths(request.cache) };
-      case 'destroyCache': {
-        const cache = this.#caches.get(request.cache);
-        if (cache !== undefined) this.#bindings.destroyCache(cache.address);
-        this.#caches.delete(request.cache);
-        return {};
-      }
     }
   }
 
   /** The address of the cache that a step goes to, if it still is what the step was made for. */
   addressFor({ cache, starts }: CacheStepRequest): number {
-    const { address } = this.#cache(cache);
+    const address = this.#core.registry.addressOf('cache', cache);
     if (this.lengths(cache).some((length, b) => length !== starts[b])) {
       throw invalidValue(
         'k: an earlier call on this cache has failed, so these tokens would not stand where they belong',
@@ -60,15 +42,10 @@ export class Caches {
   }
 
   lengths(number: number): Int32Array {
-    const { address, batch } = this.#cache(number);
-    const at = (this.#bindings.cacheLengths(address) >>> 0) / 4;
-    return new Int32Array(this.#heap.views().i32.subarray(at, at + batch));
-  }
-
-  #cache(number: number): Cache {
-    const found = this.#caches.get(number);
-    if (found === undefined) throw disposed('the cache');
-    return found;
+    const { bindings, heap, registry } = this.#core;
+    const at = (bindings.cacheLengths(registry.addressOf('cache', number)) >>> 0) / 4;
+    const batch = registry.detailsOf<number>('cache', number);
+    return new Int32Array(heap.views().i32.subarray(at, at + batch));
   }
 
   #create(number: number, config: CacheConfig): void {
@@ -83,32 +60,45 @@ export class Caches {
     struct.set('window', config.window);
     struct.set('sink_tokens', config.sinkTokens);
     setRope(struct, config.rope);
-    this.#heap.withBlock(struct.size, 'the cache', (address) => {
-      struct.write(this.#heap.views(), address);
-      this.#add(number, this.#bindings.createCache(address), config.batch);
+    const { bindings, heap } = this.#core;
+    heap.withBlock(struct.size, 'the cache', (address) => {
+      struct.write(heap.views(), address);
+      this.#add(number, bindings.createCache(address), config.batch);
     });
   }
 
-  #fork(number: number, from: Cache, rows: Int32Array | undefined): void {
+  #fork(number: number, from: number, rows: Int32Array | undefined): void {
+    const { bindings, registry } = this.#core;
+    const origin = registry.addressOf('cache', from);
     if (rows === undefined) {
-      this.#add(number, this.#bindings.forkCache(from.address, 0, 0), from.batch);
+      const batch = registry.detailsOf<number>('cache', from);
+      this.#add(number, bindings.forkCache(origin, 0, 0), batch);
       return;
     }
-    this.#heap.withBlock(rows.byteLength, 'the cache', (address) => {
-      this.#heap.views().i32.set(rows, address / 4);
-      this.#add(number, this.#bindings.forkCache(from.address, address, rows.length), rows.length);
-    });
+    this.#withIntegers(rows, (address) =>
+      this.#add(number, bindings.forkCache(origin, address, rows.length), rows.length),
+    );
   }
 
   #add(number: number, address: number, batch: number): void {
-    if (address === 0) throw this.#error('the cache');
-    this.#caches.set(number, { address: address >>> 0, batch });
+    const { bindings, registry, error } = this.#core;
+    if (address === 0) throw error('the cache');
+    registry.add('cache', number, address, (at) => bindings.destroyCache(at), batch);
   }
 
-  #trim(cache: Cache, lengths: Int32Array): void {
-    this.#heap.withBlock(lengths.byteLength, 'the cache', (address) => {
-      this.#heap.views().i32.set(lengths, address / 4);
-      if (this.#bindings.trimCache(cache.address, address) !== 0) throw this.#error('trim');
+  #trim(number: number, lengths: Int32Array): void {
+    const { bindings, registry, error } = this.#core;
+    const cache = registry.addressOf('cache', number);
+    this.#withIntegers(lengths, (address) => {
+      if (bindings.trimCache(cache, address) !== 0) throw error('trim');
+    });
+  }
+
+  #withIntegers(values: Int32Array, use: (address: number) => void): void {
+    const { heap } = this.#core;
+    heap.withBlock(values.byteLength, 'the cache', (address) => {
+      heap.write(values, address);
+      use(address);
     });
   }
 }

@@ -1,65 +1,48 @@
-// Wasm: what Transformers keep of targets that they read token by token, by the numbers that their owners chose.
-import { disposed, invalidValue } from '../errors.js';
+// Wasm: what Transformers keep of targets that they read token by token.
+import { invalidValue } from '../errors.js';
 import type { DecodingRequest, Response, TransformerDecodeRequest } from '../request.js';
-import type { Bindings } from './glue.js';
-import type { Heap } from './heap.js';
+import type { CoreParts } from './objects.js';
 
 export class Decodings {
-  readonly #bindings: Bindings;
-  readonly #heap: Heap;
-  readonly #error: (what: string) => Error;
-  readonly #addresses = new Map<number, number>();
+  readonly #core: CoreParts;
 
-  /** `error` makes an error of the core's last status. */
-  constructor(bindings: Bindings, heap: Heap, error: (what: string) => Error) {
-    this.#bindings = bindings;
-    this.#heap = heap;
-    this.#error = error;
+  constructor(core: CoreParts) {
+    this.#core = core;
   }
 
-  run(request: DecodingRequest, modelOf: (model: number) => number): Response {
-    const { decoding } = request;
+  run(request: DecodingRequest): Response {
+    const { bindings, heap, registry, error } = this.#core;
     switch (request.op) {
       case 'createDecoding': {
-        const { model, rows, capacity } = request;
-        const address = this.#bindings.createDecoding(modelOf(model), rows, capacity) >>> 0;
-        if (address === 0) throw this.#error('the decoding');
-        this.#addresses.set(decoding, address);
+        const { decoding, rows, capacity } = request;
+        const model = registry.addressOf('transformer', request.model);
+        const address = bindings.createDecoding(model, rows, capacity);
+        if (address === 0) throw error('the decoding');
+        registry.add('decoding', decoding, address, (at) => bindings.destroyDecoding(at));
         return {};
       }
       case 'selectDecoding': {
         const { rows } = request;
-        const address = this.#address(decoding);
-        return this.#heap.withBlock(rows.byteLength, 'the decoding', (block) => {
-          this.#heap.views().i32.set(rows, block / 4);
-          const status = this.#bindings.selectDecoding(address, block, rows.length);
-          if (status !== 0) throw this.#error('the decoding');
+        const decoding = registry.addressOf('decoding', request.decoding);
+        return heap.withBlock(rows.byteLength, 'the decoding', (address) => {
+          heap.write(rows, address);
+          const status = bindings.selectDecoding(decoding, address, rows.length);
+          if (status !== 0) throw error('the decoding');
           return {};
         });
-      }
-      case 'destroyDecoding': {
-        const address = this.#addresses.get(decoding);
-        if (address !== undefined) this.#bindings.destroyDecoding(address);
-        this.#addresses.delete(decoding);
-        return {};
       }
     }
   }
 
   /** The address of the decoding that reads tokens, if it still is what the call was made for. */
   addressFor({ decoding, start }: TransformerDecodeRequest): number {
-    const address = this.#address(decoding);
-    if (this.#bindings.decodingLength(address) !== start) {
+    const { bindings, registry } = this.#core;
+    const address = registry.addressOf('decoding', decoding);
+    if (bindings.decodingLength(address) !== start) {
       throw invalidValue(
         'tokens: an earlier call on this decoding has failed, so these would not stand where they belong',
       );
     }
-    return address;
-  }
-
-  #address(decoding: number): number {
-    const address = this.#addresses.get(decoding);
-    if (address === undefined) throw disposed('the decoding');
     return address;
   }
 }

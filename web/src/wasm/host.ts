@@ -1,10 +1,8 @@
 // Wasm: what hosts the core: this thread (LocalHost, here) or a worker (remote-host.ts). Asynchronous requests of an engine
 // run one after the other, in slices.
 import { aborted, disposed } from '../errors.js';
-import { isCompute, mapArrays, type Request, type Response } from '../request.js';
-import { residentOf } from '../resident.js';
-import { isFloat32Array } from '../validation/arrays.js';
-import { checkAttached } from '../validation/fixed.js';
+import { isCompute, type Request, type Response } from '../request.js';
+import { snapshot } from '../snapshot.js';
 import { Core, type CoreCall } from './core.js';
 import { isTurnDue, nextTurn, sliceMs } from './event-loop.js';
 import { loadModule, type LoadedModule, type LoadOptions, type ModuleInfo } from './loader.js';
@@ -37,28 +35,6 @@ interface Queued {
 
 function throwIfAborted({ request, signal }: Queued): void {
   if (signal?.aborted === true) throw aborted(request.op, signal.reason);
-}
-
-/** A copy that the caller's later writes do not reach; what stands for a tensor on the GPU stays what it is. */
-export function snapshot<T extends object>(request: T): T {
-  const copies = new Map<unknown, unknown>();
-  return mapArrays(request, (array) => {
-    if (residentOf(array) !== undefined) return array;
-    let copy = copies.get(array) as typeof array | undefined;
-    if (copy === undefined) {
-      copy = copyOf(array) as typeof array;
-      copies.set(array, copy);
-    }
-    return copy;
-  });
-}
-
-function copyOf(
-  array: Float32Array | Int32Array | Uint8Array,
-): Float32Array | Int32Array | Uint8Array {
-  if (array.length === 0) checkAttached('an input', array);
-  if (array.BYTES_PER_ELEMENT === 1) return new Uint8Array(array);
-  return isFloat32Array(array) ? new Float32Array(array) : new Int32Array(array);
 }
 
 export class LocalHost implements Host {

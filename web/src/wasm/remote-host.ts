@@ -11,7 +11,8 @@ import {
 import type { Request, Response } from '../request.js';
 import { messageOf } from './files.js';
 import type { ThreadWorker } from './glue.js';
-import { snapshot, type Host, type MemoryUsage } from './host.js';
+import { snapshot } from '../snapshot.js';
+import type { Host, MemoryUsage } from './host.js';
 import type { LoadOptions, ModuleInfo } from './loader.js';
 import { buffersOf, type FromWorker, type ToWorker } from './protocol.js';
 import { workerStarter, type WorkerRole } from './threads.js';

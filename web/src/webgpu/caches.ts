@@ -96,16 +96,18 @@ export class GpuCaches {
         });
       case 'readCache':
         return this.#inTurn(request.cache, () => undefined);
-      case 'destroyCache': {
-        const cache = this.#caches.get(request.cache);
-        this.#caches.delete(request.cache);
-        return this.#device.queue(() => {
-          for (const slice of [cache?.keys, cache?.values])
-            if (slice !== undefined) this.#device.buffers.give(slice);
-          return Promise.resolve({});
-        });
-      }
     }
+  }
+
+  /** Frees a cache once the calls made so far are done. */
+  destroy(number: number): Promise<Response> {
+    const cache = this.#caches.get(number);
+    this.#caches.delete(number);
+    return this.#device.queue(() => {
+      for (const slice of [cache?.keys, cache?.values])
+        if (slice !== undefined) this.#device.buffers.give(slice);
+      return Promise.resolve({});
+    });
   }
 
   #add(number: number, config: CacheConfig): Cache {

@@ -178,7 +178,7 @@ async function layerFault(gpu: Gpu, core: Host): Promise<string | undefined> {
     return fault === undefined ? undefined : `the self-test 'layer' came out wrong: ${fault}`;
   } finally {
     gpu.removeLayer(ownLayer);
-    await core.run({ op: 'destroyLayer', layer: ownLayer });
+    await core.run({ op: 'destroy', number: ownLayer });
   }
 }
 

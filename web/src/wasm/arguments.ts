@@ -56,14 +56,16 @@ export function entriesOf(bindings: Bindings, layout: Layout): Record<Operation,
   return Object.fromEntries(entries) as Record<Operation, Entry>;
 }
 
-/** Sets the struct's numbers, and says where each array is to lie. `layerOf`, `cacheOf` and `decodingOf` turn a number into an address, or throw. */
-export function stagingOf(
-  request: ComputeRequest,
-  struct: Struct,
-  layerOf: (layer: number) => number,
-  cacheOf: (request: CacheStepRequest) => number,
-  decodingOf: (request: TransformerDecodeRequest) => number,
-): Staging {
+/** From an object's number, or a call on it, to its address; each throws where there is none. */
+export interface Addresses {
+  layer(layer: number): number;
+  model(model: number): number;
+  cache(request: CacheStepRequest): number;
+  decoding(request: TransformerDecodeRequest): number;
+}
+
+/** Sets the struct's numbers, and says where each array is to lie. */
+export function stagingOf(request: ComputeRequest, struct: Struct, of: Addresses): Staging {
   const staging = new Staging(struct.size);
   struct.clear();
   switch (request.op) {
@@ -74,11 +76,11 @@ export function stagingOf(
       stageAttentionBackward(request, struct, staging);
       break;
     case 'layerForward':
-      struct.set('layer', layerOf(request.layer));
+      struct.set('layer', of.layer(request.layer));
       stageLayerForward(request, struct, staging);
       break;
     case 'cacheStep':
-      struct.set('cache', cacheOf(request));
+      struct.set('cache', of.cache(request));
       stageCacheStep(request, struct, staging);
       break;
     case 'rotaryEmbedding':
@@ -100,7 +102,7 @@ export function stagingOf(
       break;
     }
     case 'transformerForward': {
-      struct.set('model', layerOf(request.model));
+      struct.set('model', of.model(request.model));
       stageBatch(request, struct, staging);
       staging.output('logits', 'output', request.logits);
       if (request.weights > 0) {
@@ -109,15 +111,15 @@ export function stagingOf(
       break;
     }
     case 'transformerStep': {
-      struct.set('model', layerOf(request.model));
+      struct.set('model', of.model(request.model));
       for (const [field, value] of Object.entries(request.settings)) struct.set(field, value);
       stageBatch(request, struct, staging);
       staging.output('result', 'output', stepResults);
       break;
     }
     case 'transformerDecode':
-      struct.set('model', layerOf(request.model));
-      struct.set('decoding', decodingOf(request));
+      struct.set('model', of.model(request.model));
+      struct.set('decoding', of.decoding(request));
       stageDecode(request, struct, staging);
       break;
     case 'linear': {

@@ -1,0 +1,97 @@
+// Wasm: Transformers in the heap: made, their tensors set and read.
+import { invalidShape, invalidValue } from '../errors.js';
+import type {
+  CompleteTensors as Complete,
+  NamedArray,
+  Response,
+  TransformerFields,
+  TransformerRequest,
+} from '../request.js';
+import { product } from '../validation/shapes.js';
+import type { Bindings } from './glue.js';
+import type { CoreParts } from './objects.js';
+import { Struct } from './struct.js';
+
+export class Transformers {
+  readonly #core: CoreParts;
+  readonly #configStruct: Struct;
+
+  constructor(core: CoreParts) {
+    this.#core = core;
+    this.#configStruct = new Struct(core.layout, 'TransformerConfig');
+  }
+
+  run(request: TransformerRequest): Response {
+    switch (request.op) {
+      case 'createTransformer':
+        this.#create(request.model, request.fields, request.moments);
+        return {};
+      case 'setTensors':
+        this.#setTensors(request.model, request.tensors, request.complete);
+        return {};
+      case 'getTensors':
+        return { tensors: this.#tensorsOf(request.model, request.moments) };
+    }
+  }
+
+  #create(model: number, fields: TransformerFields, moments: number): void {
+    const { bindings, heap, registry, error } = this.#core;
+    const struct = this.#configStruct;
+    heap.withBlock(struct.size, 'layer', (address) => {
+      struct.clear();
+      for (const [field, value] of Object.entries(fields)) struct.set(field, value);
+      struct.write(heap.views(), address);
+      const created = bindings.createTransformer(address, moments);
+      if (created === 0) throw error('transformer');
+      registry.add('transformer', model, created, (at) => bindings.destroyTransformer(at));
+    });
+  }
+
+  #places(model: number): ReturnType<Bindings['transformerTensors']> {
+    const { bindings, registry } = this.#core;
+    return bindings.transformerTensors(registry.addressOf('transformer', model));
+  }
+
+  // All of them, in the core's order.
+  #tensorsOf(model: number, moments: boolean): NamedArray[] {
+    const places = this.#places(model).filter(({ moment }) => moments || !moment);
+    return places.map(({ name, shape, address }) => {
+      return { name, shape, data: this.#core.heap.read(address >>> 0, product(shape)) };
+    });
+  }
+
+  // All or none: everything is checked before the first is set.
+  #setTensors(model: number, tensors: readonly NamedArray[], complete: Complete | undefined): void {
+    const { heap } = this.#core;
+    const all = this.#places(model);
+    const places = new Map(all.map((place) => [place.name, place]));
+    for (const { name, shape } of tensors) {
+      const wanted = places.get(name)?.shape;
+      if (wanted === undefined) {
+        throw invalidValue(
+          complete === undefined
+            ? `${name}: this model has no parameter of that name`
+            : `${complete.what}: this model has no ${name}`,
+        );
+      }
+      if (wanted.length !== shape.length || wanted.some((size, axis) => size !== shape[axis]))
+        throw invalidShape(`${name}: shape [${wanted}] wanted, got [${shape}]`);
+    }
+    if (complete !== undefined) {
+      const given = new Set(tensors.map(({ name }) => name));
+      const isWanted = ({ name, moment }: { name: string; moment: boolean }): boolean =>
+        moment
+          ? complete.moments === 'given'
+          : complete.prefixes.some((prefix) => name.startsWith(prefix));
+      const missing = all.find((place) => isWanted(place) && !given.has(place.name));
+      if (missing !== undefined) throw invalidValue(`${complete.what}: ${missing.name} is missing`);
+    }
+    for (const { name, data } of tensors)
+      heap.write(data, (places.get(name) as { address: number }).address >>> 0);
+    if (complete?.moments !== 'anew') return;
+    for (const { moment, address, shape } of all) {
+      const at = (address >>> 0) / 4;
+      if (moment) heap.views().f32.fill(0, at, at + product(shape));
+    }
+  }
+}
