@@ -3,7 +3,7 @@ import type { TensorLike } from '../tensor-like.js';
 import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { TransformerBatch } from '../request.js';
-import { readFinite, readInteger, readOptions } from '../validation/options.js';
+import { readChoice, readFinite, readInteger, readOptions } from '../validation/options.js';
 import { checkShape, readAnyIntegers, readTensor } from '../validation/shapes.js';
 import type { ResolvedTransformerConfig } from './config.js';
 import { maskNames, partOfMasks, readMasks, type TransformerMasks } from './scopes.js';
@@ -207,12 +207,9 @@ export function readTrainingOptions(value: unknown, step: number): Record<string
     return got;
   };
   const optimizer =
-    given.optimizer === undefined ? 1 : optimizers.indexOf(given.optimizer as string);
-  if (optimizer < 0) {
-    throw invalidValue(
-      `optimizer: one of ${optimizers.join(', ')} wanted, got ${String(given.optimizer)}`,
-    );
-  }
+    given.optimizer === undefined
+      ? 1
+      : optimizers.indexOf(readChoice('optimizer', given.optimizer, optimizers));
   const { learningRate } = given;
   const rate: unknown =
     typeof learningRate === 'function'

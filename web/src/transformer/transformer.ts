@@ -422,7 +422,7 @@ function readTrain(
   const given = batches as Partial<AsyncIterable<unknown> & Iterable<unknown>> | null | undefined;
   if (given?.[Symbol.asyncIterator] === undefined && given?.[Symbol.iterator] === undefined)
     throw invalidType(`batches: an iterable of batches wanted, got ${describe(batches)}`);
-  const { signal, ...options } = readObject('options', value ?? {});
+  const { signal, ...options } = readObject('options', value === undefined ? {} : value);
   return { options, signal: readSignal('signal', signal) };
 }
 

@@ -11,6 +11,8 @@ export type Variant = 'relaxed' | 'simd';
 export interface ThreadWorker {
   onmessage: ((event: { data: unknown }) => void) | null;
   onerror: ((event: unknown) => void) | null;
+  /** Node's alone: it has ended, though nobody here ended it. */
+  onexit?: (() => void) | null;
   postMessage(message: unknown, transfer?: readonly ArrayBufferLike[]): void;
   terminate(): void;
   /** Node: whether the worker alone keeps the process alive. */

@@ -30,6 +30,8 @@ export interface ModuleInfo {
   threads: number;
   threadsReason: string | undefined;
   maxBytes: number;
+  /** The Web Lock that the engine's worker holds while it lives, where there are locks. */
+  lock?: string;
 }
 
 export async function loadModule(

@@ -33,7 +33,7 @@ export interface NodePort {
 }
 
 export interface NodeWorker extends NodePort {
-  on(event: 'message' | 'error', listener: (data: unknown) => void): void;
+  on(event: 'message' | 'error' | 'exit', listener: (data: unknown) => void): void;
   terminate(): Promise<unknown>;
   ref(): void;
   unref(): void;

@@ -1,5 +1,6 @@
 // Wasm: the page's side of an engine that lives in a worker, so that the page never freezes. Requests go there as copies
 // whose buffers are transferred; the caller's arrays stay untouched.
+import { onAbort } from '../abort.js';
 import {
   aborted,
   disposed,
@@ -14,6 +15,7 @@ import type { ThreadWorker } from './glue.js';
 import { snapshot } from '../snapshot.js';
 import type { Host, MemoryUsage } from './host.js';
 import type { LoadOptions, ModuleInfo } from './loader.js';
+import { lockManager } from './locks.js';
 import { buffersOf, type FromWorker, type ToWorker } from './protocol.js';
 import { workerStarter, type WorkerRole } from './threads.js';
 
@@ -37,6 +39,7 @@ export class RemoteHost implements Host {
   readonly info: ModuleInfo;
   readonly #worker: ThreadWorker;
   readonly #pending = new Map<number, Pending>();
+  readonly #watching = new AbortController();
   #nextId = 1;
   #gone: HeadwiseError | undefined;
 
@@ -74,19 +77,35 @@ export class RemoteHost implements Host {
     worker.onmessage = ({ data }) => this.#receive(data as FromWorker);
     worker.onerror = (event) => {
       const message = (event as { message?: string } | null)?.message ?? 'unknown error';
-      this.#end(new HeadwiseError('DEVICE_LOST', `the engine's worker failed: ${message}`));
+      this.#lose(`the engine's worker failed: ${message}`);
     };
+    worker.onexit = () => this.#lose("the engine's worker has ended");
+    void this.#watch();
     worker.unref?.();
+  }
+
+  // A page is not told when a worker ends. But locks that it holds are given up then, and this one it holds for its whole life.
+  async #watch(): Promise<void> {
+    const { lock } = this.info;
+    if (lock === undefined) return;
+    try {
+      await lockManager()?.request(lock, { signal: this.#watching.signal }, () =>
+        this.#lose("the engine's worker has ended"),
+      );
+    } catch {
+      // The engine was disposed of, or this page may not ask for locks.
+    }
+  }
+
+  #lose(reason: string): void {
+    this.#end(new HeadwiseError('DEVICE_LOST', reason));
   }
 
   async run(request: Request, signal?: AbortSignal): Promise<Response> {
     if (signal?.aborted === true) throw aborted(request.op, signal.reason);
     const copy = snapshot(request);
     const id = this.#nextId++;
-    const abort = (): void => {
-      this.#post({ id, abort: true });
-    };
-    signal?.addEventListener('abort', abort, { once: true });
+    const forget = signal && onAbort(signal, () => this.#post({ id, abort: true }));
     try {
       return (await this.#ask(id, { id, request: copy }, buffersOf(copy))) as Response;
     } catch (error) {
@@ -94,7 +113,7 @@ export class RemoteHost implements Host {
         throw aborted(request.op, signal?.reason);
       throw error;
     } finally {
-      signal?.removeEventListener('abort', abort);
+      forget?.();
     }
   }
 
@@ -116,6 +135,7 @@ export class RemoteHost implements Host {
   #end(error: HeadwiseError): void {
     if (this.#gone !== undefined) return;
     this.#gone = error;
+    this.#watching.abort();
     this.#worker.terminate();
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();

@@ -76,17 +76,20 @@ function startBlobWorker(url: URL): ThreadWorker {
 class WrappedNodeWorker implements ThreadWorker {
   onmessage: ThreadWorker['onmessage'] = null;
   onerror: ThreadWorker['onerror'] = null;
+  onexit: (() => void) | null = null;
   readonly #worker: NodeWorker;
 
   constructor(worker: NodeWorker) {
     this.#worker = worker;
     worker.on('message', (data) => this.onmessage?.({ data }));
     worker.on('error', (error) => this.onerror?.(error));
+    worker.on('exit', () => this.onexit?.());
   }
   postMessage(message: unknown, transfer?: readonly unknown[]): void {
     this.#worker.postMessage(message, transfer);
   }
   terminate(): void {
+    this.onexit = null;
     void this.#worker.terminate();
   }
   ref(): void {

@@ -3,6 +3,7 @@
 import { toErrorRecord } from '../errors.js';
 import { glues } from './glue.js';
 import { LocalHost } from './host.js';
+import { holdLock } from './locks.js';
 import type { LoadOptions } from './loader.js';
 import { nodeModule, type NodePort, type NodeWorkerThreads } from './node.js';
 import { buffersOf, type FromWorker, type ToWorker } from './protocol.js';
@@ -91,5 +92,6 @@ async function hostEngine(options: LoadOptions): Promise<void> {
   };
   scope.onmessage = ({ data }) => void serve(data as ToWorker);
   for (const message of early) void serve(message);
-  reply({ ready: host.info });
+  const lock = await holdLock();
+  reply({ ready: lock === undefined ? host.info : { ...host.info, lock } });
 }

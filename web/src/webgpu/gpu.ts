@@ -1,5 +1,6 @@
 // WebGPU: one engine's GPU: what it can do, its queue of calls, its tensors and layers, and how it ends. Start reading at
 // Gpu.run. Whether a call comes here at all is the router's business (web/src/router.ts).
+import { onAbort } from '../abort.js';
 import { aborted, disposed, HeadwiseError, outOfMemory } from '../errors.js';
 import { residentOf, standIn } from '../resident.js';
 import {
@@ -167,11 +168,16 @@ export class Gpu {
       if (signal?.aborted === true) throw aborted(request.op, signal.reason);
     };
     const runPiece = (piece: GpuRequest): Promise<Response> =>
-      this.#queue(async () => {
-        check();
-        const held = layer && parameters && { config: layer.config, parameters: await parameters };
-        return this.#withCall((call) => this.#compute(call, piece, held, check));
-      });
+      this.#queue(
+        async () => {
+          check();
+          const held = layer &&
+            parameters && { config: layer.config, parameters: await parameters };
+          return this.#withCall((call) => this.#compute(call, piece, held, check));
+        },
+        signal,
+        request.op,
+      );
     const { limits } = this.opened;
     try {
       if (request.op === 'mergeAttention' || !isLarge(request, layer?.config, limits))
@@ -330,10 +336,21 @@ export class Gpu {
     await Promise.all(names.map((name) => this.#pipelines.get(name)));
   }
 
-  #queue<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
+  /** In turn. One that still waits when the signal aborts rejects at once. */
+  #queue<T>(work: () => Promise<T>, signal?: AbortSignal, op = ''): Promise<T> {
+    let begun = false;
+    const result = this.#last.then(() => {
+      begun = true;
+      return work();
+    });
     this.#last = result.catch(() => undefined);
-    return result;
+    if (signal === undefined) return result;
+    return new Promise((resolve, reject) => {
+      const forget = onAbort(signal, () => {
+        if (!begun) reject(aborted(op, signal.reason));
+      });
+      result.then(resolve, reject).finally(forget);
+    });
   }
 
   async #withCall<T>(work: (call: Call) => Promise<T>): Promise<T> {
