@@ -87,7 +87,7 @@ void BackwardRowsTask(void* context, std::int64_t index, int /*thread*/) {
       continue;
     }
     if (a.sinks != nullptr) lse = WithSink(lse, a.sinks[h]);
-    call.shift[row] = static_cast<float>(lse / call.forward.unit);
+    call.shift[row] = static_cast<float>(lse / UnitOf(call.forward.only_masks));
     const float* d_out = call.args.d_out + call.forward.OutputOffset(b, h, i);
     const float* out = call.forward.Output(b, h, i);
     double delta = 0.0;

@@ -126,7 +126,7 @@ class BackwardRun {
   void PrepareRows(std::int32_t h, std::int32_t row, std::int32_t rows) {
     const float* q = call_.forward.Query(batch_, h, row);
     d_out_ = call_.args.d_out + call_.forward.OutputOffset(batch_, h, row);
-    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.query_scale, false, scratch_.queries,
+    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.QueryScale(log2_), false, scratch_.queries,
                         a_.head_dim);
     TransposeFinite(q, a_.q_strides.row, rows, a_.head_dim, scratch_.queries_transposed);
     poisoned_ = TransposeFinite(d_out_, a_.out_strides.row, rows, a_.value_dim, scratch_.d_out_transposed);
@@ -148,7 +148,7 @@ class BackwardRun {
     const std::int32_t last = std::min(keys, RoundUp(std::clamp(seen.end - key, 0, keys), panel_));
     Tile tile{};
     tile.place = {batch_,          h,     row, rows, key + first, last - first, RoundUp(last - first, panel_),
-                  scratch_.scores, panel_};
+                  scratch_.scores, panel_, log2_};
     tile.masks = first < last ? ClassifyTile(call_.forward, visibility_, tile.place) : TileMasks::kHidden;
     tile.part_key = key + first - part_key_;
     tile.block = key - part_key_;
@@ -250,7 +250,7 @@ class BackwardRun {
     if (a_.dropout_rate > 0.0F) dropout = DropoutFactors(tile);
     const std::int64_t row = call_.Row(tile.batch, tile.head, tile.row);
     float* ds = panel.ds + std::int64_t{panel.first} * plan_.block_keys;
-    (call_.forward.log2_units ? kernels_.softmax_backward_log2 : kernels_.softmax_backward_natural)(
+    (log2_ ? kernels_.softmax_backward_log2 : kernels_.softmax_backward_natural)(
         tile.rows, tile.scores, panel.dp, call_.shift + row, call_.delta + row, dropout, ds, plan_.block_keys);
     if (call_.bias_mode != BiasSums::kNone) AddBias(tile, panel.dp);
     if (a_.softcap > 0.0F) {
@@ -321,6 +321,7 @@ class BackwardRun {
   bool packed_ = false;
   const float* d_out_ = nullptr;  // of the block's first row
   bool poisoned_ = false;         // the block's dO
+  bool log2_ = call_.forward.only_masks;
 };
 
 }  // namespace

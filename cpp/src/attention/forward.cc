@@ -12,9 +12,6 @@
 namespace headwise {
 namespace {
 
-constexpr double kLog2e = 1.4426950408889634074;
-constexpr double kLn2 = 0.69314718055994530942;
-
 AttentionPlan PlanOf(const AttentionArgs& args) {
   const kernels::KernelTable& table = kernels::Kernels();
   AttentionPlan plan =
@@ -32,6 +29,14 @@ std::uint64_t AdditiveFloats(const AttentionArgs& args) {
 
 std::uint64_t SharedFloats(const AttentionArgs& args, const AttentionPlan& plan) {
   return CheckedAdd(PartialFloats(plan, std::int64_t{args.batch} * args.kv_heads), AdditiveFloats(args));
+}
+
+// So that the weights of a row, dropout's factor included, sum to at most 1/2.
+float LiftOf(const AttentionArgs& args) {
+  int keys = 0;
+  while (keys < 31 && (std::int64_t{1} << keys) < args.keys) ++keys;
+  const double kept = args.dropout_rate < 1.0F ? 1.0 - static_cast<double>(args.dropout_rate) : 1.0;
+  return static_cast<float>(keys + 1 - std::floor(std::log2(kept)));
 }
 
 // Only masks between product and softmax: then log2(e) is folded into the queries once, instead of into every score.
@@ -52,11 +57,8 @@ void StartCall(const AttentionArgs& args, ThreadPool& pool, AttentionCall* call)
   call->kernels = &kernels::Kernels();
   call->pool = &pool;
   call->job = pool.NextJobId();
-  call->log2_units = OnlyMasks(args);
-  call->unit = call->log2_units ? static_cast<float>(kLn2) : 1.0F;
-  call->query_scale = args.score_kind == ScoreKind::kAdditive
-                          ? 1.0F
-                          : static_cast<float>(call->log2_units ? args.scale * kLog2e : args.scale);
+  call->only_masks = OnlyMasks(args);
+  call->lift = LiftOf(args);
 }
 
 struct AttentionForward::Call : AttentionCall {

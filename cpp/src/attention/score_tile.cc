@@ -2,6 +2,7 @@
 #include "attention/score_tile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "attention/block_mask.h"
@@ -62,7 +63,7 @@ MaskSummary SummarizeMask(const AttentionArgs& args, const ScoreTile& tile) {
 }
 
 void CopyRow(const AttentionCall& call, const ScoreTile& tile, std::int32_t r) {
-  call.kernels->scale(tile.scores + r * tile.ld, tile.keys, call.unit,
+  call.kernels->scale(tile.scores + r * tile.ld, tile.keys, static_cast<float>(UnitOf(tile.log2)),
                       call.Scores(tile.batch, tile.head, tile.row + r) + tile.key);
 }
 
@@ -88,6 +89,22 @@ void HideOthers(const AttentionCall& call, const ScoreTile& tile, float* s, Each
     at = end;
   });
   hide_until(tile.key + tile.keys);
+}
+
+// Hides what row `row` of a partly masked tile may not see.
+void HideScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, std::int32_t row,
+                float* s) {
+  const AttentionArgs& args = call.args;
+  if (args.mask != nullptr) MaskScores(call, tile, row, s);
+  if (args.key_padding_mask != nullptr) call.kernels->mask(s, tile.keys, PaddingRow(args, tile), 1);
+  const KeyRange seen = visibility.Row(row);
+  if (visibility.ring() || seen.begin > tile.key || seen.end < tile.key + tile.keys) {
+    HideOthers(call, tile, s,
+               [&](auto&& see) { visibility.ForEachVisible(seen, tile.key, tile.key + tile.keys, see); });
+  }
+  if (const BlockMask blocks(args); blocks.given()) {
+    HideOthers(call, tile, s, [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
+  }
 }
 
 void FillRow(float* to, std::int32_t count) { std::fill(to, to + count, -std::numeric_limits<float>::infinity()); }
@@ -122,7 +139,7 @@ TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, 
 void FinishScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks) {
   const AttentionArgs& args = call.args;
   const kernels::KernelTable& kernels = *call.kernels;
-  const bool plain = call.log2_units && masks == TileMasks::kOpen && tile.width == tile.keys &&
+  const bool plain = call.only_masks && masks == TileMasks::kOpen && tile.width == tile.keys &&
                      args.score_stage == ScoreStage::kNone && args.weights == nullptr;
   if (plain) return;
 
@@ -146,18 +163,7 @@ void FinishScores(const AttentionCall& call, const Visibility& visibility, const
                                                 static_cast<float>(visibility.Position(row) - position));
                             });
     }
-    if (masks == TileMasks::kPartial) {
-      if (args.mask != nullptr) MaskScores(call, tile, row, s);
-      if (args.key_padding_mask != nullptr) kernels.mask(s, tile.keys, PaddingRow(args, tile), 1);
-      const KeyRange seen = visibility.Row(row);
-      if (visibility.ring() || seen.begin > tile.key || seen.end < tile.key + tile.keys) {
-        HideOthers(call, tile, s,
-                   [&](auto&& see) { visibility.ForEachVisible(seen, tile.key, tile.key + tile.keys, see); });
-      }
-      if (const BlockMask blocks(args); blocks.given()) {
-        HideOthers(call, tile, s, [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
-      }
-    }
+    if (masks == TileMasks::kPartial) HideScores(call, visibility, tile, row, s);
     if (tile.keys < tile.width) kernels.hide(s, tile.keys, tile.width);
     if (args.score_stage == ScoreStage::kMasked) CopyRow(call, tile, r);
     // In the tile's units, normalised when the row is finished.
@@ -165,6 +171,22 @@ void FinishScores(const AttentionCall& call, const Visibility& visibility, const
       std::memcpy(weights + tile.key, s, sizeof(float) * static_cast<std::size_t>(tile.keys));
     }
   }
+}
+
+bool AnyVisibleBeyond(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks,
+                      float limit, float* row) {
+  std::fill_n(row, tile.keys, 0.0F);
+  for (std::int32_t r = 0; r < tile.rows; ++r) {
+    if (masks == TileMasks::kPartial) {
+      std::fill_n(row, tile.keys, 0.0F);
+      HideScores(call, visibility, tile, tile.row + r, row);
+    }
+    const float* s = tile.scores + r * tile.ld;
+    bool beyond = false;
+    for (std::int32_t j = 0; j < tile.keys; ++j) beyond |= row[j] == 0.0F && std::fabs(s[j]) > limit;
+    if (beyond) return true;
+  }
+  return false;
 }
 
 bool ScoresNeedProducts(const AttentionCall& call) {

@@ -15,6 +15,10 @@ constexpr std::int32_t RoundUp(std::int32_t n, std::int32_t to) { return (n + to
 
 constexpr std::int32_t kStripTiles = 2;  // rows of a strip, in the kernel's tiles
 
+// Scores in units of ln 2 are rounded once more than natural ones, and end at 2.4e38: the rows of a task that see a larger
+// one, in either direction, are computed in natural units.
+constexpr float kLargestLog2 = 128.0F;
+
 enum BlockState : std::uint8_t { kAbsent = 0, kFinite = 1, kPoisoned = 2 };
 
 class TiledRun {
@@ -34,22 +38,30 @@ class TiledRun {
 
   void Run() {
     if (first_row_ >= last_row_) return;
+    // Which of the two it is depends on what the rows see, and on nothing else.
+    if (!call_.only_masks || !Pass(true)) Pass(false);
+    for (std::int32_t row = first_row_; row < last_row_; ++row) {
+      const RowStates state = StatesOf(row);
+      FinishRow(call_, batch_, head_, row, log2_, *state.max, SumLanes(state.sums, call_.kernels->lanes), state.acc);
+    }
+  }
+
+ private:
+  // All rows against all keys; false where scores turned out to be too large for units of ln 2.
+  bool Pass(bool log2) {
+    log2_ = log2;
     StartStates();
     const std::int32_t keys = call_.Keys(batch_);
     for (std::int32_t chunk = 0; chunk < keys; chunk += plan_.chunk_keys) {
       OpenChunk(chunk);
       const std::int32_t chunk_end = std::min(chunk + plan_.chunk_keys, keys);
       for (std::int32_t row = first_row_; row < last_row_; row += plan_.block_rows) {
-        RunRows(row, std::min(row + plan_.block_rows, last_row_), chunk, chunk_end);
+        if (!RunRows(row, std::min(row + plan_.block_rows, last_row_), chunk, chunk_end)) return false;
       }
     }
-    for (std::int32_t row = first_row_; row < last_row_; ++row) {
-      const RowStates state = StatesOf(row);
-      FinishRow(call_, batch_, head_, row, *state.max, SumLanes(state.sums, call_.kernels->lanes), state.acc);
-    }
+    return true;
   }
 
- private:
   RowStates StatesOf(std::int32_t row) const {
     const std::int64_t at = row - first_row_;
     return {scratch_.rows.max + at, scratch_.rows.sums + at * call_.kernels->lanes, scratch_.rows.rescale + at,
@@ -89,7 +101,7 @@ class TiledRun {
       const FloatRows k = KeyRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
       call_.kernels->pack_transposed(k.data, k.stride, keys, args.head_dim, PackedKeys(block));
       const float key_norm =
-          call_.log2_units ? call_.kernels->norms(k.data, k.stride, keys, args.head_dim, nullptr) : 0.0F;
+          call_.only_masks ? call_.kernels->norms(k.data, k.stride, keys, args.head_dim, nullptr) : 0.0F;
       const FloatRows v = ValueRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
       const float squares =
           call_.kernels->pack_columns(v.data, v.stride, keys, args.value_dim, PackedValues(block), ValuePanel());
@@ -104,7 +116,7 @@ class TiledRun {
     return static_cast<BlockState>(state);
   }
 
-  void RunRows(std::int32_t row, std::int32_t row_end, std::int32_t chunk, std::int32_t chunk_end) {
+  bool RunRows(std::int32_t row, std::int32_t row_end, std::int32_t chunk, std::int32_t chunk_end) {
     const AttentionArgs& args = call_.args;
     const std::int32_t rows = row_end - row;
     bool queries_ready = false;
@@ -118,9 +130,10 @@ class TiledRun {
       }
       if (!queries_ready) {
         call_.kernels->scale_rows(call_.Query(batch_, head_, row), args.q_strides.row, rows, args.head_dim,
-                                  call_.query_scale, false, scratch_.queries, args.head_dim);
-        if (call_.log2_units) {
-          call_.kernels->norms(scratch_.queries, args.head_dim, rows, args.head_dim, scratch_.query_norms);
+                                  call_.QueryScale(log2_), false, scratch_.queries, args.head_dim);
+        if (log2_) {
+          largest_query_ =
+              call_.kernels->norms(scratch_.queries, args.head_dim, rows, args.head_dim, scratch_.query_norms);
         }
         queries_ready = true;
       }
@@ -128,14 +141,15 @@ class TiledRun {
       const BlockState state = Pack(block, key, keys);
       const std::int32_t strip = StripRows(tile);
       if (strip == rows) {
-        RunTile(tile, row, block, state, masks);
+        if (!RunTile(tile, row, block, state, masks)) return false;
         continue;
       }
       for (std::int32_t first = row; first < row_end; first += strip) {
         const ScoreTile part = VisiblePart(first, std::min(strip, row_end - first), key, keys);
-        RunTile(part, row, block, state, ClassifyTile(call_, visibility_, part));
+        if (!RunTile(part, row, block, state, ClassifyTile(call_, visibility_, part))) return false;
       }
     }
+    return true;
   }
 
   // Where an edge of what rows may see runs through a tile (causality, a window), few rows at a time leave little to compute
@@ -148,7 +162,7 @@ class TiledRun {
   }
 
   // `row` is the block's first, whose queries are the first in the scratch.
-  void RunTile(const ScoreTile& tile, std::int32_t row, std::int32_t block, BlockState state, TileMasks masks) {
+  bool RunTile(const ScoreTile& tile, std::int32_t row, std::int32_t block, BlockState state, TileMasks masks) {
     const bool hidden = masks == TileMasks::kHidden;
     const std::int32_t skipped = tile.key % plan_.block_keys;
     if (!hidden || ScoresNeedProducts(call_)) {
@@ -157,13 +171,18 @@ class TiledRun {
     }
     if (hidden) {
       FinishHiddenTile(call_, tile);
-      return;
+      return true;
+    }
+    if (log2_ && !(largest_query_ * scratch_.key_norms[block] <= kLargestLog2) &&
+        AnyVisibleBeyond(call_, visibility_, tile, masks, kLargestLog2, scratch_.hidden)) {
+      return false;
     }
     FinishScores(call_, visibility_, tile, masks);
     // Their norms bound scores that are products alone, none of them hidden.
-    const bool bounded = call_.log2_units && masks == TileMasks::kOpen && tile.width == tile.keys;
+    const bool bounded = log2_ && masks == TileMasks::kOpen && tile.width == tile.keys;
     Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
                bounded ? scratch_.query_norms + (tile.row - row) : nullptr, scratch_.key_norms[block]);
+    return true;
   }
 
   // Whether keys that no row may see are left out: not where hidden scores or weights are asked for, nor in a ring, whose keys
@@ -192,7 +211,7 @@ class TiledRun {
       }
     }
     return {batch_,          head_,           row, rows, key + begin, end - begin, RoundUp(end - begin, panel),
-            scratch_.scores, plan_.block_keys};
+            scratch_.scores, plan_.block_keys, log2_};
   }
 
   void Products(const ScoreTile& tile, const float* queries, const float* keys) {
@@ -217,8 +236,8 @@ class TiledRun {
         kernels.visible(tile.scores + r * tile.ld, tile.keys, scratch_.visible + r * tile.ld);
       }
     }
-    const bool rescaled = (call_.log2_units ? kernels.softmax_log2 : kernels.softmax_natural)(
-        tile.rows, tile.width, tile.scores, tile.ld, norms, key_norm, rows.max, rows.sums, rows.rescale);
+    const bool rescaled = (log2_ ? kernels.softmax_log2 : kernels.softmax_natural)(
+        tile.rows, tile.width, tile.scores, tile.ld, norms, key_norm, call_.lift, rows.max, rows.sums, rows.rescale);
     if (call_.args.dropout_rate > 0.0F) {
       const kernels::Dropout dropout = call_.dropout();
       for (std::int32_t r = 0; r < tile.rows; ++r) {
@@ -261,6 +280,8 @@ class TiledRun {
   const Visibility visibility_;
   std::int32_t first_row_;
   std::int32_t last_row_;
+  bool log2_ = false;           // scores are in units of ln 2
+  float largest_query_ = 0.0F;  // the largest norm of the block's queries, scaled
 };
 
 }  // namespace

@@ -28,10 +28,10 @@ struct KernelTable {
   void (*additive_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* panel, int k, const float* weights,
                           float* s, std::ptrdiff_t lds);
   // SoftmaxTile, scores in units of ln 2 and natural.
-  bool (*softmax_log2)(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float* max,
-                       float* sums, float* rescale);
+  bool (*softmax_log2)(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float lift,
+                       float* max, float* sums, float* rescale);
   bool (*softmax_natural)(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm,
-                          float* max, float* sums, float* rescale);
+                          float lift, float* max, float* sums, float* rescale);
   // target[i] = e^(s[i] - max) * factor (2^ in units of ln 2), any count.
   void (*weights_log2)(float* s, std::ptrdiff_t count, float max, float factor);
   void (*weights_natural)(float* s, std::ptrdiff_t count, float max, float factor);
