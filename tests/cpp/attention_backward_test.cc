@@ -58,7 +58,7 @@ TEST(AttentionBackward, ChunksShareOneBias) {
   c.Prepare(5);
   const AttentionArgs& a = c.forward.args;
   EXPECT_GT(PlanAttentionBackward({a.batch, a.heads, a.kv_heads, a.queries, a.keys, a.head_dim, a.value_dim}, {8, 6, 4})
-                .chunks,
+                .phases(),
             1);
   ThreadPool pool(2);
   const AttentionGradients expected = c.Reference(pool);

@@ -19,23 +19,22 @@ class BackwardRun {
         kernels_(*call_.forward.kernels),
         panel_(kernels_.panel),
         scratch_(plan_, a_.head_dim, a_.value_dim, panel_, call_.forward.Scratch(thread)),
-        rotation_(phase.rotation),
-        chunk_(static_cast<std::int32_t>(index % plan_.chunks)),
-        kv_head_(phase.first_kv_head + static_cast<std::int32_t>(index / plan_.chunks % phase.kv_heads)),
-        batch_(phase.first_batch + static_cast<std::int32_t>(index / plan_.chunks / phase.kv_heads)),
+        chunks_(plan_.ChunksOf(phase.rotation, static_cast<int>(index % plan_.tasks()))),
+        kv_head_(phase.first_kv_head + static_cast<std::int32_t>(index / plan_.tasks() % phase.kv_heads)),
+        batch_(phase.first_batch + static_cast<std::int32_t>(index / plan_.tasks() / phase.kv_heads)),
         visibility_(a_, batch_) {
-    const std::int64_t row = std::int64_t{(chunk_ + rotation_) % plan_.chunks} * plan_.chunk_rows;
+    const std::int64_t row = std::int64_t{chunks_.rows} * plan_.chunk_rows;
     const std::int32_t queries = call_.forward.Queries(batch_);
     first_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row, queries));
     last_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row + plan_.chunk_rows, queries));
-    const std::int64_t key = std::int64_t{chunk_} * plan_.chunk_keys;
+    const std::int64_t key = std::int64_t{chunks_.keys} * plan_.chunk_keys;
     const std::int32_t keys = call_.forward.Keys(batch_);
     first_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key, keys));
     last_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key + plan_.chunk_keys, keys));
   }
 
   void Run() {
-    bool first = rotation_ == 0;
+    bool first = chunks_.first_of_rows;
     // Also without keys: then queries get their zeros.
     std::int32_t part = first_key_;
     do {
@@ -65,7 +64,7 @@ class BackwardRun {
       }
     }
     const std::int32_t keys = key_end - key;
-    const bool add = rotation_ > 0;
+    const bool add = !chunks_.first_of_keys;
     float* dk = call_.args.dk + call_.forward.KeyOffset(batch_, kv_head_, key);
     float* dv = call_.args.dv + call_.forward.ValueOffset(batch_, kv_head_, key);
     if (packed_) {
@@ -101,6 +100,8 @@ class BackwardRun {
 
   void RunRows(std::int32_t h, std::int32_t row, std::int32_t rows, bool first) {
     bool ready = false;
+    exact_ = call_.factor[call_.Row(batch_, h, row)] != 0.0F;
+    log2_ = call_.forward.only_masks && !exact_;
     for (std::int32_t key = part_key_; key < part_end_; key += plan_.block_keys) {
       const Tile tile = VisiblePart(h, row, rows, key);
       if (tile.masks == TileMasks::kHidden) continue;
@@ -250,8 +251,13 @@ class BackwardRun {
     if (a_.dropout_rate > 0.0F) dropout = DropoutFactors(tile);
     const std::int64_t row = call_.Row(tile.batch, tile.head, tile.row);
     float* ds = panel.ds + std::int64_t{panel.first} * plan_.block_keys;
-    (log2_ ? kernels_.softmax_backward_log2 : kernels_.softmax_backward_natural)(
-        tile.rows, tile.scores, panel.dp, call_.shift + row, call_.delta + row, dropout, ds, plan_.block_keys);
+    if (exact_) {
+      kernels_.softmax_backward_exact(tile.rows, tile.scores, panel.dp, call_.shift + row, call_.factor + row,
+                                      call_.delta + row, dropout, ds, plan_.block_keys);
+    } else {
+      (log2_ ? kernels_.softmax_backward_log2 : kernels_.softmax_backward_natural)(
+          tile.rows, tile.scores, panel.dp, call_.shift + row, call_.delta + row, dropout, ds, plan_.block_keys);
+    }
     if (call_.bias_mode != BiasSums::kNone) AddBias(tile, panel.dp);
     if (a_.softcap > 0.0F) {
       kernels_.cap_slope(tile.rows, scratch_.capped, a_.softcap, panel.dp, ds, plan_.block_keys);
@@ -309,8 +315,7 @@ class BackwardRun {
   const kernels::KernelTable& kernels_;
   const std::int32_t panel_;
   const AttentionBackwardScratch scratch_;
-  const std::int32_t rotation_;
-  const std::int32_t chunk_;
+  const AttentionBackwardPlan::Chunks chunks_;
   const std::int32_t kv_head_;
   const std::int32_t batch_;
   const Visibility visibility_;
@@ -321,7 +326,8 @@ class BackwardRun {
   bool packed_ = false;
   const float* d_out_ = nullptr;  // of the block's first row
   bool poisoned_ = false;         // the block's dO
-  bool log2_ = call_.forward.only_masks;
+  bool exact_ = false;            // the block's rows have their maxima and factors
+  bool log2_ = false;             // the block's scores are in units of ln 2
 };
 
 }  // namespace

@@ -12,10 +12,12 @@ RowSum::RowSum(const AttentionCall& call, std::int32_t h, bool log2, float max, 
   double denominator = std::ldexp(static_cast<double>(sum), static_cast<int>(call.lift));
   log_sum_exp = natural_max + std::log(denominator);
   if (call.args.sinks != nullptr) {
-    const double sink = call.args.sinks[h];
-    const double top = std::max(natural_max, sink);
+    const double logit = call.args.sinks[h];
+    const double top = std::max(natural_max, logit);
     factor = std::exp(natural_max - top);
-    denominator = denominator * factor + std::exp(sink - top);
+    sink = std::exp(logit - top);
+    denominator = denominator * factor + sink;
+    sink /= denominator;
   }
   factor /= denominator;
 }

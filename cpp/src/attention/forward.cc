@@ -4,6 +4,7 @@
 #include <new>
 
 #include "attention/call.h"
+#include "attention/finish_row.h"
 #include "attention/tasks.h"
 #include "headwise/attention.h"
 #include "memory/aligned.h"
@@ -61,6 +62,31 @@ void StartCall(const AttentionArgs& args, ThreadPool& pool, AttentionCall* call)
   call->lift = LiftOf(args);
 }
 
+// Whether every output row is 0, whatever the inputs, and nothing but rows and log-sum-exps is to be written.
+bool NothingToCompute(const AttentionArgs& args) {
+  return args.keys == 0 || (args.value_dim == 0 && args.log_sum_exp == nullptr && args.weights == nullptr &&
+                            args.score_stage == ScoreStage::kNone);
+}
+
+// Rows of all batch entries and heads, one after another.
+std::int64_t FillTasks(const AttentionArgs& args) {
+  const std::int64_t rows = std::int64_t{args.batch} * args.heads * args.queries;
+  if (args.value_dim == 0 && args.log_sum_exp == nullptr) return 0;
+  return (rows + RowsToFill(args.value_dim) - 1) / RowsToFill(args.value_dim);
+}
+
+void FillTask(void* context, std::int64_t index, int /*thread*/) {
+  const AttentionCall& call = *static_cast<const AttentionCall*>(context);
+  const AttentionArgs& args = call.args;
+  const std::int64_t of_task = RowsToFill(args.value_dim);
+  const std::int64_t end = std::min((index + 1) * of_task, std::int64_t{args.batch} * args.heads * args.queries);
+  for (std::int64_t row = index * of_task; row < end; ++row) {
+    const auto b = static_cast<std::int32_t>(row / args.queries / args.heads);
+    const auto h = static_cast<std::int32_t>(row / args.queries % args.heads);
+    FinishRow(call, b, h, static_cast<std::int32_t>(row % args.queries), false, 0.0F, 0.0F, nullptr);
+  }
+}
+
 struct AttentionForward::Call : AttentionCall {
   void* shared = nullptr;
 };
@@ -74,8 +100,9 @@ AttentionMemory AttentionWorkingMemory(const AttentionArgs& args) { return Memor
 
 Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Job& job) {
   if (Status status = CheckAttention(args); !status.ok()) return status;
+  const bool nothing = NothingToCompute(args);
   const AttentionPlan plan = PlanOf(args);
-  const AttentionMemory memory = MemoryOf(args, plan);
+  const AttentionMemory memory = nothing ? AttentionMemory{} : MemoryOf(args, plan);
   if (Status status = pool.ReserveScratch(memory.per_thread); !status.ok()) return status;
 
   static_assert(sizeof(Call) <= kCallBytes && alignof(Call) <= alignof(std::max_align_t));
@@ -83,6 +110,7 @@ Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Jo
   Call& call = *call_;
   StartCall(args, pool, &call);
   call.plan = plan;
+  if (nothing) return job.AddPhase(FillTasks(args), &FillTask, static_cast<AttentionCall*>(&call));
   if (memory.shared > 0) {
     call.shared = AllocateAligned(memory.shared);
     if (call.shared == nullptr) return Status::OutOfMemory(memory.shared);

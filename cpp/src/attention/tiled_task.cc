@@ -23,18 +23,16 @@ enum BlockState : std::uint8_t { kAbsent = 0, kFinite = 1, kPoisoned = 2 };
 
 class TiledRun {
  public:
-  TiledRun(const AttentionCall& call, std::int64_t index, int thread)
+  TiledRun(const AttentionCall& call, const TaskRows& rows, int thread)
       : call_(call),
         plan_(call.plan),
         scratch_(call.plan, call.args.head_dim, call.kernels->lanes, call.Scratch(thread)),
-        batch_(static_cast<std::int32_t>(index / plan_.row_tasks / call.args.heads)),
-        head_(static_cast<std::int32_t>(index / plan_.row_tasks % call.args.heads)),
+        batch_(rows.batch),
+        head_(rows.head),
         kv_head_(head_ / call.group()),
-        visibility_(call.args, batch_) {
-    const auto row_task = static_cast<std::int32_t>(plan_.row_tasks - 1 - index % plan_.row_tasks);
-    first_row_ = row_task * plan_.task_rows;
-    last_row_ = std::min(first_row_ + plan_.task_rows, call.Queries(batch_));
-  }
+        visibility_(call.args, batch_),
+        first_row_(rows.first),
+        last_row_(rows.last) {}
 
   void Run() {
     if (first_row_ >= last_row_) return;
@@ -43,6 +41,15 @@ class TiledRun {
     for (std::int32_t row = first_row_; row < last_row_; ++row) {
       const RowStates state = StatesOf(row);
       FinishRow(call_, batch_, head_, row, log2_, *state.max, SumLanes(state.sums, call_.kernels->lanes), state.acc);
+    }
+  }
+
+  void RunSums(float* max, float* sums) {
+    Pass(false);
+    for (std::int32_t row = first_row_; row < last_row_; ++row) {
+      const RowStates state = StatesOf(row);
+      max[row - first_row_] = *state.max;
+      sums[row - first_row_] = SumLanes(state.sums, call_.kernels->lanes);
     }
   }
 
@@ -278,16 +285,30 @@ class TiledRun {
   const std::int32_t head_;
   const std::int32_t kv_head_;
   const Visibility visibility_;
-  std::int32_t first_row_;
-  std::int32_t last_row_;
+  const std::int32_t first_row_;
+  const std::int32_t last_row_;
   bool log2_ = false;           // scores are in units of ln 2
   float largest_query_ = 0.0F;  // the largest norm of the block's queries, scaled
 };
 
 }  // namespace
 
-void TiledTask(void* call, std::int64_t index, int thread) {
-  TiledRun(*static_cast<const AttentionCall*>(call), index, thread).Run();
+TaskRows RowsOfTask(const AttentionCall& call, std::int64_t index) {
+  const AttentionPlan& plan = call.plan;
+  const auto batch = static_cast<std::int32_t>(index / plan.row_tasks / call.args.heads);
+  const auto head = static_cast<std::int32_t>(index / plan.row_tasks % call.args.heads);
+  const std::int64_t first = (plan.row_tasks - 1 - index % plan.row_tasks) * plan.task_rows;
+  const std::int64_t last = std::min<std::int64_t>(first + plan.task_rows, call.Queries(batch));
+  return {batch, head, static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)};
+}
+
+void TiledTask(void* context, std::int64_t index, int thread) {
+  const AttentionCall& call = *static_cast<const AttentionCall*>(context);
+  TiledRun(call, RowsOfTask(call, index), thread).Run();
+}
+
+void TiledSums(const AttentionCall& call, std::int64_t index, int thread, float* max, float* sums) {
+  TiledRun(call, RowsOfTask(call, index), thread).RunSums(max, sums);
 }
 
 }  // namespace headwise

@@ -108,6 +108,7 @@ KernelTable table = {
     &Transpose::FromPanels,
     &SoftmaxBackwardTile::Run<true>,
     &SoftmaxBackwardTile::Run<false>,
+    &SoftmaxBackwardTile::RunExact,
     &SoftmaxBackwardTile::ApplyCapSlope,
     &Gelu::Run<false>,
     &Gelu::Run<true>,

@@ -78,6 +78,9 @@ struct KernelTable {
                                 const float* dropout, float* ds, std::ptrdiff_t ld);
   void (*softmax_backward_natural)(int rows, float* s, float* dp, const float* shift, const float* delta,
                                    const float* dropout, float* ds, std::ptrdiff_t ld);
+  // The same from the row's maximum and factor, scores natural.
+  void (*softmax_backward_exact)(int rows, float* s, float* dp, const float* shift, const float* factor,
+                                 const float* delta, const float* dropout, float* ds, std::ptrdiff_t ld);
   void (*cap_slope)(int rows, const float* capped, float cap, float* dp, float* ds, std::ptrdiff_t ld);
   // Gelu, exact and by tanh.
   void (*gelu)(const float* x, std::ptrdiff_t count, float* y);
