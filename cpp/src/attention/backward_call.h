@@ -34,10 +34,10 @@ struct AttentionBackwardCall {
   AttentionCall forward;  // for scores: its kernels and pool
   AttentionCall sums;     // the same without values and dropout, for the rows' maxima and sums
   BackwardRows row_strides;
-  float* shift;   // [B,H,L] log-sum-exp with the sink, in the scores' units; +infinity where no key is visible
+  float* shift;   // [B,H,L] log-sum-exp with the sink; +infinity where no key is visible
   float* delta;   // [B,H,L] dO . O
-  // [B,H,L] 0; or, for all rows of a block some of whose log-sum-exps say too little, what exp(score - shift) is multiplied
-  // by to be the weight. The shift is the row's maximum then, and scores are natural.
+  // [B,H,L] -1; or, for all rows of a block some of whose log-sum-exps say too little, what exp(score - shift) is multiplied
+  // by to be the weight (0 ... 1, or NaN). The shift is the row's maximum then.
   float* factor;
   float* sink_weights;  // [B,H,L], where sinks have a gradient
   float* bias_sums;     // [B,H,L] or [B,H,S]
@@ -46,6 +46,8 @@ struct AttentionBackwardCall {
   std::int64_t zero_count;
 
   const AttentionArgs& attention() const { return args.attention; }
+  // Whether a row's shift is its maximum.
+  bool Exact(std::int64_t row) const { return !(factor[row] < 0.0F); }
   // Where a row's shift and delta lie.
   std::int64_t Row(std::int32_t b, std::int32_t h, std::int32_t i) const {
     return b * row_strides.batch + h * row_strides.head + forward.FirstQuery(b) + i;

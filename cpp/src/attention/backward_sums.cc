@@ -41,7 +41,7 @@ void StartRow(const AttentionBackwardCall& call, std::int32_t b, std::int32_t h,
   const AttentionArgs& a = call.attention();
   const std::int64_t row = call.Row(b, h, i);
   double lse = *call.forward.LogSumExp(b, h, i);
-  call.factor[row] = exact ? 1.0F : 0.0F;
+  call.factor[row] = exact ? 1.0F : -1.0F;
   call.shift[row] = static_cast<float>(kInfinity);
   call.delta[row] = 0.0F;
   if (call.args.d_sinks != nullptr) call.sink_weights[row] = 0.0F;
@@ -49,7 +49,7 @@ void StartRow(const AttentionBackwardCall& call, std::int32_t b, std::int32_t h,
   if (!exact) {
     if (a.sinks != nullptr) lse = WithSink(lse, a.sinks[h]);
     if (call.args.d_sinks != nullptr) call.sink_weights[row] = static_cast<float>(std::exp(a.sinks[h] - lse));
-    call.shift[row] = static_cast<float>(lse / UnitOf(call.forward.only_masks));
+    call.shift[row] = static_cast<float>(lse);
   }
   const float* d_out = call.args.d_out + call.forward.OutputOffset(b, h, i);
   const float* out = call.forward.Output(b, h, i);
@@ -112,7 +112,7 @@ void BackwardSumsTask(void* context, std::int64_t index, int thread) {
   const AttentionBackwardCall& call = *static_cast<const AttentionBackwardCall*>(context);
   const auto [b, h, first, last] = RowsOfTask(call.sums, index);
   bool any = false;
-  for (std::int32_t i = first; i < last; ++i) any |= call.factor[call.Row(b, h, i)] != 0.0F;
+  for (std::int32_t i = first; i < last; ++i) any |= call.Exact(call.Row(b, h, i));
   if (!any) return;
   float max[kMostSumRows];
   float sums[kMostSumRows];
@@ -121,7 +121,7 @@ void BackwardSumsTask(void* context, std::int64_t index, int thread) {
     const std::int64_t row = call.Row(b, h, i);
     const float sum = sums[i - first];
     // Without a visible key the shift stays at infinity.
-    if (call.factor[row] == 0.0F || sum == 0.0F) continue;
+    if (!call.Exact(row) || sum == 0.0F) continue;
     const RowSum exact(call.sums, h, false, max[i - first], sum);
     call.shift[row] = max[i - first];
     call.factor[row] = static_cast<float>(exact.factor);

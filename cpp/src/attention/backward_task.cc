@@ -100,8 +100,7 @@ class BackwardRun {
 
   void RunRows(std::int32_t h, std::int32_t row, std::int32_t rows, bool first) {
     bool ready = false;
-    exact_ = call_.factor[call_.Row(batch_, h, row)] != 0.0F;
-    log2_ = call_.forward.only_masks && !exact_;
+    exact_ = call_.Exact(call_.Row(batch_, h, row));
     for (std::int32_t key = part_key_; key < part_end_; key += plan_.block_keys) {
       const Tile tile = VisiblePart(h, row, rows, key);
       if (tile.masks == TileMasks::kHidden) continue;
@@ -127,7 +126,7 @@ class BackwardRun {
   void PrepareRows(std::int32_t h, std::int32_t row, std::int32_t rows) {
     const float* q = call_.forward.Query(batch_, h, row);
     d_out_ = call_.args.d_out + call_.forward.OutputOffset(batch_, h, row);
-    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.QueryScale(log2_), false, scratch_.queries,
+    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.QueryScale(false), false, scratch_.queries,
                         a_.head_dim);
     TransposeFinite(q, a_.q_strides.row, rows, a_.head_dim, scratch_.queries_transposed);
     poisoned_ = TransposeFinite(d_out_, a_.out_strides.row, rows, a_.value_dim, scratch_.d_out_transposed);
@@ -149,7 +148,7 @@ class BackwardRun {
     const std::int32_t last = std::min(keys, RoundUp(std::clamp(seen.end - key, 0, keys), panel_));
     Tile tile{};
     tile.place = {batch_,          h,     row, rows, key + first, last - first, RoundUp(last - first, panel_),
-                  scratch_.scores, panel_, log2_};
+                  scratch_.scores, panel_, false};
     tile.masks = first < last ? ClassifyTile(call_.forward, visibility_, tile.place) : TileMasks::kHidden;
     tile.part_key = key + first - part_key_;
     tile.block = key - part_key_;
@@ -255,8 +254,8 @@ class BackwardRun {
       kernels_.softmax_backward_exact(tile.rows, tile.scores, panel.dp, call_.shift + row, call_.factor + row,
                                       call_.delta + row, dropout, ds, plan_.block_keys);
     } else {
-      (log2_ ? kernels_.softmax_backward_log2 : kernels_.softmax_backward_natural)(
-          tile.rows, tile.scores, panel.dp, call_.shift + row, call_.delta + row, dropout, ds, plan_.block_keys);
+      kernels_.softmax_backward(tile.rows, tile.scores, panel.dp, call_.shift + row, call_.delta + row, dropout, ds,
+                                plan_.block_keys);
     }
     if (call_.bias_mode != BiasSums::kNone) AddBias(tile, panel.dp);
     if (a_.softcap > 0.0F) {
@@ -327,7 +326,6 @@ class BackwardRun {
   const float* d_out_ = nullptr;  // of the block's first row
   bool poisoned_ = false;         // the block's dO
   bool exact_ = false;            // the block's rows have their maxima and factors
-  bool log2_ = false;             // the block's scores are in units of ln 2
 };
 
 }  // namespace

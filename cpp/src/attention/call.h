@@ -120,6 +120,7 @@ struct AttentionScratch {
   float* scores;              // [block_rows, block_keys]
   std::uint8_t* visible;      // [block_rows, block_keys]
   float* hidden;              // [block_keys]: what masks make of a row of zeros
+  float* norms;               // [block_keys]: of the keys, where they are looked at one by one
   float* wide;                // [block_keys, wide_dim]: keys or values that are no floats, widened
   RowStates rows;
   std::uint64_t bytes;
@@ -142,6 +143,7 @@ struct AttentionScratch {
     scores = carver.Take<float>(tile);
     visible = carver.Take<std::uint8_t>(tile);
     hidden = carver.Take<float>(static_cast<std::uint64_t>(plan.block_keys));
+    norms = carver.Take<float>(static_cast<std::uint64_t>(plan.block_keys));
     wide = carver.Take<float>(
         CheckedMul(static_cast<std::uint64_t>(plan.block_keys), static_cast<std::uint64_t>(plan.wide_dim)));
     rows.max = carver.Take<float>(task_rows);

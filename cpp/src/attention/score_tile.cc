@@ -2,7 +2,6 @@
 #include "attention/score_tile.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "attention/block_mask.h"
@@ -91,7 +90,10 @@ void HideOthers(const AttentionCall& call, const ScoreTile& tile, float* s, Each
   hide_until(tile.key + tile.keys);
 }
 
-// Hides what row `row` of a partly masked tile may not see.
+void FillRow(float* to, std::int32_t count) { std::fill(to, to + count, -std::numeric_limits<float>::infinity()); }
+
+}  // namespace
+
 void HideScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, std::int32_t row,
                 float* s) {
   const AttentionArgs& args = call.args;
@@ -106,10 +108,6 @@ void HideScores(const AttentionCall& call, const Visibility& visibility, const S
     HideOthers(call, tile, s, [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
   }
 }
-
-void FillRow(float* to, std::int32_t count) { std::fill(to, to + count, -std::numeric_limits<float>::infinity()); }
-
-}  // namespace
 
 TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile) {
   const AttentionArgs& args = call.args;
@@ -171,22 +169,6 @@ void FinishScores(const AttentionCall& call, const Visibility& visibility, const
       std::memcpy(weights + tile.key, s, sizeof(float) * static_cast<std::size_t>(tile.keys));
     }
   }
-}
-
-bool AnyVisibleBeyond(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks,
-                      float limit, float* row) {
-  std::fill_n(row, tile.keys, 0.0F);
-  for (std::int32_t r = 0; r < tile.rows; ++r) {
-    if (masks == TileMasks::kPartial) {
-      std::fill_n(row, tile.keys, 0.0F);
-      HideScores(call, visibility, tile, tile.row + r, row);
-    }
-    const float* s = tile.scores + r * tile.ld;
-    bool beyond = false;
-    for (std::int32_t j = 0; j < tile.keys; ++j) beyond |= row[j] == 0.0F && std::fabs(s[j]) > limit;
-    if (beyond) return true;
-  }
-  return false;
 }
 
 bool ScoresNeedProducts(const AttentionCall& call) {

@@ -33,9 +33,9 @@ TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, 
 // Turns products into masked scores in place, hides the padding, and copies scores and unnormalised weights out.
 void FinishScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks);
 
-// Whether a product that some row may see is larger than `limit`, or infinite. `row` is room for as many floats as keys.
-bool AnyVisibleBeyond(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks,
-                      float limit, float* row);
+// Hides what row `row` of a partly masked tile may not see: `s` are its scores.
+void HideScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, std::int32_t row,
+                float* s);
 
 // For a tile that is skipped: what the caller's score and weight tensors hold there. Needs the products in the tile
 // when ScoresNeedProducts, else nothing.

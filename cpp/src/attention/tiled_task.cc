@@ -15,9 +15,9 @@ constexpr std::int32_t RoundUp(std::int32_t n, std::int32_t to) { return (n + to
 
 constexpr std::int32_t kStripTiles = 2;  // rows of a strip, in the kernel's tiles
 
-// Scores in units of ln 2 are rounded once more than natural ones, and end at 2.4e38: the rows of a task that see a larger
-// one, in either direction, are computed in natural units.
-constexpr float kLargestLog2 = 128.0F;
+// In units of ln 2 the terms of a score are rounded once more than natural ones, and end at 2.4e38. Where the norms of a query
+// and of a key that it sees allow terms larger than this, a task's rows are computed in natural units.
+constexpr float kLargestLog2 = 256.0F;
 
 enum BlockState : std::uint8_t { kAbsent = 0, kFinite = 1, kPoisoned = 2 };
 
@@ -36,7 +36,7 @@ class TiledRun {
 
   void Run() {
     if (first_row_ >= last_row_) return;
-    // Which of the two it is depends on what the rows see, and on nothing else.
+    // Which of the two it is depends on what the rows see, and on nothing that is hidden.
     if (!call_.only_masks || !Pass(true)) Pass(false);
     for (std::int32_t row = first_row_; row < last_row_; ++row) {
       const RowStates state = StatesOf(row);
@@ -54,7 +54,7 @@ class TiledRun {
   }
 
  private:
-  // All rows against all keys; false where scores turned out to be too large for units of ln 2.
+  // All rows against all keys; false where scores may be too large for units of ln 2.
   bool Pass(bool log2) {
     log2_ = log2;
     StartStates();
@@ -171,6 +171,11 @@ class TiledRun {
   // `row` is the block's first, whose queries are the first in the scratch.
   bool RunTile(const ScoreTile& tile, std::int32_t row, std::int32_t block, BlockState state, TileMasks masks) {
     const bool hidden = masks == TileMasks::kHidden;
+    const float* const norms = scratch_.query_norms + (tile.row - row);
+    if (log2_ && !hidden && !(largest_query_ * scratch_.key_norms[block] <= kLargestLog2) &&
+        AnyBeyond(tile, masks, norms)) {
+      return false;
+    }
     const std::int32_t skipped = tile.key % plan_.block_keys;
     if (!hidden || ScoresNeedProducts(call_)) {
       Products(tile, scratch_.queries + std::int64_t{tile.row - row} * call_.args.head_dim,
@@ -180,16 +185,31 @@ class TiledRun {
       FinishHiddenTile(call_, tile);
       return true;
     }
-    if (log2_ && !(largest_query_ * scratch_.key_norms[block] <= kLargestLog2) &&
-        AnyVisibleBeyond(call_, visibility_, tile, masks, kLargestLog2, scratch_.hidden)) {
-      return false;
-    }
     FinishScores(call_, visibility_, tile, masks);
     // Their norms bound scores that are products alone, none of them hidden.
     const bool bounded = log2_ && masks == TileMasks::kOpen && tile.width == tile.keys;
     Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
-               bounded ? scratch_.query_norms + (tile.row - row) : nullptr, scratch_.key_norms[block]);
+               bounded ? norms : nullptr, scratch_.key_norms[block]);
     return true;
+  }
+
+  // Whether a row of the tile sees a key beyond the limit, by their norms.
+  bool AnyBeyond(const ScoreTile& tile, TileMasks masks, const float* norms) const {
+    const FloatRows k = KeyRows(call_, batch_, kv_head_, tile.key, tile.keys, scratch_.wide);
+    call_.kernels->norms(k.data, k.stride, tile.keys, call_.args.head_dim, scratch_.norms);
+    std::fill_n(scratch_.hidden, tile.keys, 0.0F);
+    for (std::int32_t r = 0; r < tile.rows; ++r) {
+      if (masks == TileMasks::kPartial) {
+        std::fill_n(scratch_.hidden, tile.keys, 0.0F);
+        HideScores(call_, visibility_, tile, tile.row + r, scratch_.hidden);
+      }
+      bool beyond = false;
+      for (std::int32_t j = 0; j < tile.keys; ++j) {
+        beyond |= scratch_.hidden[j] == 0.0F && norms[r] * scratch_.norms[j] > kLargestLog2;
+      }
+      if (beyond) return true;
+    }
+    return false;
   }
 
   // Whether keys that no row may see are left out: not where hidden scores or weights are asked for, nor in a ring, whose keys

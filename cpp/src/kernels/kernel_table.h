@@ -73,12 +73,9 @@ struct KernelTable {
                     std::ptrdiff_t target_stride);
   void (*from_panels)(const float* panels, int rows, int size, float factor, bool add, float* target,
                       std::ptrdiff_t stride);
-  // SoftmaxBackwardTile, scores in units of ln 2 and natural.
-  void (*softmax_backward_log2)(int rows, float* s, float* dp, const float* shift, const float* delta,
-                                const float* dropout, float* ds, std::ptrdiff_t ld);
-  void (*softmax_backward_natural)(int rows, float* s, float* dp, const float* shift, const float* delta,
-                                   const float* dropout, float* ds, std::ptrdiff_t ld);
-  // The same from the row's maximum and factor, scores natural.
+  // SoftmaxBackwardTile, from the row's log-sum-exp, and from its maximum and factor.
+  void (*softmax_backward)(int rows, float* s, float* dp, const float* shift, const float* delta, const float* dropout,
+                           float* ds, std::ptrdiff_t ld);
   void (*softmax_backward_exact)(int rows, float* s, float* dp, const float* shift, const float* factor,
                                  const float* delta, const float* dropout, float* ds, std::ptrdiff_t ld);
   void (*cap_slope)(int rows, const float* capped, float cap, float* dp, float* ds, std::ptrdiff_t ld);
