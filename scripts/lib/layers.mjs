@@ -48,6 +48,11 @@ export const rules = [
     words: 'no SIMD in plans and drivers',
   },
   {
+    files: /^cpp\/src\/attention\/(reference|backward_reference|reference_rules)\.(cc|h)$/,
+    line: includes('(?!attention/reference_rules|memory/aligned|headwise/)[a-z_]+/'),
+    words: 'an oracle shares nothing with what it judges',
+  },
+  {
     files: /^cpp\/include\//,
     line: /^\s*#\s*include\s*"(?!headwise\/)/,
     words: 'public headers include only public headers',
