@@ -147,7 +147,8 @@ std::string AttentionCase::Describe() const {
     << " bits " << a.mask_bits << " blocks of " << a.block_size << " padding " << padding.size() << " kv_lengths "
     << kv_lengths.size() << " q_lengths " << q_lengths.size() << " offsets " << offsets.size() << " alibi "
     << alibi.size() << " sinks " << sinks.size() << " dropout " << a.dropout_rate << " additive " << additive.size()
-    << " ring " << args.ring_size << " stage " << static_cast<int>(a.score_stage) << " weights " << want_weights << " heads " << weight_heads.size();
+    << " ring " << args.ring_size << " stage " << static_cast<int>(a.score_stage) << " weights " << want_weights
+    << " heads " << weight_heads.size();
   return o.str();
 }
 

@@ -34,8 +34,8 @@ struct AttentionBackwardCall {
   AttentionCall forward;  // for scores: its kernels and pool
   AttentionCall sums;     // the same without values and dropout, for the rows' maxima and sums
   BackwardRows row_strides;
-  float* shift;   // [B,H,L] log-sum-exp with the sink; +infinity where no key is visible
-  float* delta;   // [B,H,L] dO . O
+  float* shift;  // [B,H,L] log-sum-exp with the sink; +infinity where no key is visible
+  float* delta;  // [B,H,L] dO . O
   // [B,H,L] -1; or, for all rows of a block some of whose log-sum-exps say too little, what exp(score - shift) is multiplied
   // by to be the weight (0 ... 1, or NaN). The shift is the row's maximum then.
   float* factor;

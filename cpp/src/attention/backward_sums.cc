@@ -96,8 +96,7 @@ void BackwardRowsTask(void* context, std::int64_t index, int /*thread*/) {
   const std::int64_t tasks = (std::int64_t{a.queries} + call.plan.delta_rows - 1) / call.plan.delta_rows;
   const auto b = static_cast<std::int32_t>(index / tasks / a.heads);
   const auto h = static_cast<std::int32_t>(index / tasks % a.heads);
-  const std::int64_t end =
-      std::min<std::int64_t>((index % tasks + 1) * call.plan.delta_rows, call.forward.Queries(b));
+  const std::int64_t end = std::min<std::int64_t>((index % tasks + 1) * call.plan.delta_rows, call.forward.Queries(b));
   const Visibility visibility(a, b);
   for (std::int64_t first = index % tasks * call.plan.delta_rows; first < end; first += call.plan.block_rows) {
     const auto begin = static_cast<std::int32_t>(first);
@@ -160,7 +159,8 @@ void GradientZerosTask(void* context, std::int64_t index, int /*thread*/) {
   const std::int64_t h = index / tasks % zeros.heads;
   const bool packed = zeros.starts != nullptr;
   const std::int64_t first = index % tasks * RowsToFill(zeros.size);
-  const std::int64_t last = std::min<std::int64_t>(first + RowsToFill(zeros.size), packed ? zeros.lengths[b] : zeros.rows);
+  const std::int64_t last =
+      std::min<std::int64_t>(first + RowsToFill(zeros.size), packed ? zeros.lengths[b] : zeros.rows);
   float* const to = zeros.to + b * zeros.strides.batch + h * zeros.strides.head;
   for (std::int64_t row = first; row < last; ++row) {
     std::fill_n(to + ((packed ? zeros.starts[b] : 0) + row) * zeros.strides.row, zeros.size, 0.0F);

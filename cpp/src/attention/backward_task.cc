@@ -126,8 +126,8 @@ class BackwardRun {
   void PrepareRows(std::int32_t h, std::int32_t row, std::int32_t rows) {
     const float* q = call_.forward.Query(batch_, h, row);
     d_out_ = call_.args.d_out + call_.forward.OutputOffset(batch_, h, row);
-    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.QueryScale(false), false, scratch_.queries,
-                        a_.head_dim);
+    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.QueryScale(false), false,
+                        scratch_.queries, a_.head_dim);
     TransposeFinite(q, a_.q_strides.row, rows, a_.head_dim, scratch_.queries_transposed);
     poisoned_ = TransposeFinite(d_out_, a_.out_strides.row, rows, a_.value_dim, scratch_.d_out_transposed);
     std::fill_n(scratch_.dq, std::int64_t{rows} * plan_.padded_dim, 0.0F);
@@ -147,7 +147,7 @@ class BackwardRun {
     const std::int32_t first = std::clamp(seen.begin - key, 0, keys) / panel_ * panel_;
     const std::int32_t last = std::min(keys, RoundUp(std::clamp(seen.end - key, 0, keys), panel_));
     Tile tile{};
-    tile.place = {batch_,          h,     row, rows, key + first, last - first, RoundUp(last - first, panel_),
+    tile.place = {batch_,          h,      row,  rows, key + first, last - first, RoundUp(last - first, panel_),
                   scratch_.scores, panel_, false};
     tile.masks = first < last ? ClassifyTile(call_.forward, visibility_, tile.place) : TileMasks::kHidden;
     tile.part_key = key + first - part_key_;

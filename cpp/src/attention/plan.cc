@@ -23,7 +23,8 @@ constexpr std::int64_t kChunkBytes = 64 << 20;
 // A task is one block of rows, short for the sake of AbortSignal and of the balance between threads; what a thread has
 // packed of a head it keeps from task to task. Only where a head is packed chunk by chunk do more blocks share a task.
 constexpr double kMostTaskFlops = 1.5e9;  // 40 ms at 40 GFLOP/s: beyond it, smaller blocks
-constexpr double kMostChunkedFlops = 3e9;  // every task of a head in chunks packs it anew, which few rows would not pay for
+constexpr double kMostChunkedFlops =
+    3e9;  // every task of a head in chunks packs it anew, which few rows would not pay for
 constexpr int kBlocksPerChunkedTask = 4;
 
 constexpr int kEnoughTasks = 16;  // below it, smaller tiles for the sake of the threads
@@ -33,9 +34,9 @@ constexpr int kDirectTasks = 64;
 // Where heads are so large that a whole block of keys is much work, blocks are shorter.
 constexpr std::int64_t kBlockNumbers = std::int64_t{1} << 21;
 
-constexpr int kSumChunkKeys = 2048;       // keys packed at a time for the sums alone
+constexpr int kSumChunkKeys = 2048;                           // keys packed at a time for the sums alone
 constexpr std::int64_t kFillNumbers = std::int64_t{1} << 20;  // a millisecond
-constexpr int kFillOverhead = 16;         // what a row costs beside its numbers, in numbers
+constexpr int kFillOverhead = 16;                             // what a row costs beside its numbers, in numbers
 
 constexpr int RoundUp(std::int64_t n, int to) { return static_cast<int>((n + to - 1) / to * to); }
 constexpr std::int64_t CeilDiv(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }

@@ -90,7 +90,8 @@ class ReferenceRow {
       double sum = 0.0;
       for (std::int32_t j = 0; any && j < keys_; ++j) {
         if (!Sees(j)) continue;
-        sum += scores_[j] * reference::DropoutFactor(a_, b_, h_, i_, j) * At(a_.v, a_.v_strides, b_, g_, j + k_start_)[c];
+        sum +=
+            scores_[j] * reference::DropoutFactor(a_, b_, h_, i_, j) * At(a_.v, a_.v_strides, b_, g_, j + k_start_)[c];
       }
       out[c] = static_cast<float>(any ? sum / denominator : 0.0);
     }

@@ -237,8 +237,8 @@ class TiledRun {
         end = last;
       }
     }
-    return {batch_,          head_,           row, rows, key + begin, end - begin, RoundUp(end - begin, panel),
-            scratch_.scores, plan_.block_keys, log2_};
+    return {batch_,           head_, row, rows, key + begin, end - begin, RoundUp(end - begin, panel), scratch_.scores,
+            plan_.block_keys, log2_};
   }
 
   void Products(const ScoreTile& tile, const float* queries, const float* keys) {
