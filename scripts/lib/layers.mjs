@@ -43,7 +43,8 @@ export const rules = [
     words: 'layer and graph know nothing of the Transformer',
   },
   {
-    files: /^cpp\/(src\/(attention|cache|gemm|nn|layer|graph|transformer|parallel|memory)|bindings|include)\//,
+    files:
+      /^cpp\/(src\/(attention|cache|gemm|nn|layer|graph|transformer|parallel|memory)|bindings|include)\//,
     line: new RegExp(`${includes('simd/').source}|\\bsimd::|\\bMulAdd\\b`),
     words: 'no SIMD in plans and drivers',
   },

@@ -110,6 +110,17 @@ TEST_P(Extremes, SumsOfValuesDoNotOverflow) {
   }
 }
 
+// What dropout keeps is multiplied by 5 here: two values that cancel are 0, though either alone is too large then.
+TEST_P(Extremes, KeptValuesDoNotOverflowBeforeTheyCancel) {
+  ThreadPool pool(2);
+  AttentionCase c = Scores(GetParam(), {0.0F, 0.0F}, 9);
+  for (std::size_t n = 0; n < c.v.size(); ++n) c.v[n] = n < 9 ? 3e38F : -3e38F;
+  c.args.dropout_rate = 0.8F;
+  c.args.dropout_seed_low = 5;
+  const AttentionOutputs expected = c.Reference();
+  EXPECT_EQ(Distance(c.Fast(pool).out, expected.out), 0.0);
+}
+
 // A row's keys all at one bias: the weights do not change, so the gradients do not.
 TEST_P(Extremes, EqualScoresOfAnySizeHaveEqualWeightsBackward) {
   ThreadPool pool(2);
