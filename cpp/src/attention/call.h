@@ -25,6 +25,7 @@ struct AttentionCall {
   std::uint64_t job;      // this call's name at the pool
   bool only_masks;        // nothing else comes between product and softmax
   float lift;             // weights are exp(score - max) * 2^-lift, see SoftmaxTile
+  double unlift;          // 2^lift
   const float* additive;  // [H,D], scale folded in (additive scores)
   float* partials;        // direct with splits: states of all rows and splits
 

@@ -7,20 +7,21 @@
 
 namespace headwise {
 
-RowSum::RowSum(const AttentionCall& call, std::int32_t h, bool log2, float max, float sum) {
-  const double natural_max = static_cast<double>(max) * UnitOf(log2);
-  double denominator = std::ldexp(static_cast<double>(sum), static_cast<int>(call.lift));
-  log_sum_exp = natural_max + std::log(denominator);
+RowSum::RowSum(const AttentionCall& call, std::int32_t h, bool log2, float max_score, float lifted_sum)
+    : max(static_cast<double>(max_score) * UnitOf(log2)), sum(static_cast<double>(lifted_sum) * call.unlift) {
+  double denominator = sum;
   if (call.args.sinks != nullptr) {
     const double logit = call.args.sinks[h];
-    const double top = std::max(natural_max, logit);
-    factor = std::exp(natural_max - top);
+    const double top = std::max(max, logit);
+    factor = std::exp(max - top);
     sink = std::exp(logit - top);
     denominator = denominator * factor + sink;
     sink /= denominator;
   }
   factor /= denominator;
 }
+
+double RowSum::LogSumExp() const { return max + std::log(sum); }
 
 void FinishRow(const AttentionCall& call, std::int32_t b, std::int32_t h, std::int32_t i, bool log2, float max,
                float sum, const float* acc) {
@@ -37,12 +38,11 @@ void FinishRow(const AttentionCall& call, std::int32_t b, std::int32_t h, std::i
   }
 
   const RowSum row(call, h, log2, max, sum);
-  if (log_sum_exp != nullptr) *log_sum_exp = static_cast<float>(row.log_sum_exp);
+  if (log_sum_exp != nullptr) *log_sum_exp = static_cast<float>(row.LogSumExp());
   if (args.sinks == nullptr) {
     call.kernels->divide(acc, args.value_dim, sum, out);
   } else {
-    const auto lifted = static_cast<float>(std::ldexp(row.factor, static_cast<int>(call.lift)));
-    call.kernels->scale(acc, args.value_dim, lifted, out);
+    call.kernels->scale(acc, args.value_dim, static_cast<float>(row.factor * call.unlift), out);
   }
   if (weights != nullptr) {
     (log2 ? call.kernels->weights_log2 : call.kernels->weights_natural)(weights, args.keys, max,

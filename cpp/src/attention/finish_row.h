@@ -11,9 +11,11 @@ namespace headwise {
 // state's rounding the only one.
 struct RowSum {
   RowSum(const AttentionCall& call, std::int32_t h, bool log2, float max, float sum);
-  double log_sum_exp;   // natural, of the keys' scores
-  double factor = 1.0;  // weight = exp(score - max) * factor; the sink is in it
-  double sink = 0.0;    // the sink's own weight
+  double LogSumExp() const;  // natural, of the keys' scores
+  double max;                // natural
+  double sum;                // of exp(score - max)
+  double factor = 1.0;       // weight = exp(score - max) * factor; the sink is in it
+  double sink = 0.0;         // the sink's own weight
 };
 
 // `max` is in the scores' units, `sum` that of the lifted weights without the sink, `acc` the row's weighted values.

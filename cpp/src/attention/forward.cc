@@ -60,6 +60,7 @@ void StartCall(const AttentionArgs& args, ThreadPool& pool, AttentionCall* call)
   call->job = pool.NextJobId();
   call->only_masks = OnlyMasks(args);
   call->lift = LiftOf(args);
+  call->unlift = std::exp2(static_cast<double>(call->lift));
 }
 
 // Whether every output row is 0, whatever the inputs, and nothing but rows and log-sum-exps is to be written.

@@ -36,6 +36,7 @@ struct SoftmaxTile {
   static bool Run(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float lift,
                   float* max, float* sums, float* rescale) {
     const Exp2 exp2(kExp2Constants, lift);
+    const V unlift = simd::Splat(1.0F) / exp2(simd::Splat(0.0F));
     bool rescaled = false;
     for (int r = 0; r < rows; ++r, s += ld, sums += simd::kLanes) {
       const float old_max = max[r];
@@ -59,7 +60,7 @@ struct SoftmaxTile {
       if (kLog2Units) new_max = std::ceil(new_max);
       const V shift = simd::Splat(new_max);
       if (new_max != old_max) {
-        const V factor = Exp2(kExp2Constants).Of<kLog2Units>(simd::Splat(old_max) - shift);
+        const V factor = exp2.Of<kLog2Units>(simd::Splat(old_max) - shift) * unlift;
         sum = sum * factor;
         rescale[r] = simd::FirstLane(factor);
         max[r] = new_max;
