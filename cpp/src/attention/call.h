@@ -124,6 +124,7 @@ struct AttentionScratch {
   float* norms;               // [block_keys]: of the keys, where they are looked at one by one
   float* wide;                // [block_keys, wide_dim]: keys or values that are no floats, widened
   RowStates rows;
+  std::uint8_t* natural;  // [task_rows]: whether a row's scores are natural by now
   std::uint64_t bytes;
 
   AttentionScratch(const AttentionPlan& plan, std::int32_t head_dim, int lanes, void* block) {
@@ -151,6 +152,7 @@ struct AttentionScratch {
     rows.sums = carver.Take<float>(task_rows * static_cast<std::uint64_t>(lanes));
     rows.rescale = carver.Take<float>(task_rows);
     rows.acc = carver.Take<float>(CheckedMul(task_rows, padded_dim));
+    natural = carver.Take<std::uint8_t>(task_rows);
     bytes = carver.used();
   }
 };

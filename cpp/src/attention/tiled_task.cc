@@ -16,7 +16,7 @@ constexpr std::int32_t RoundUp(std::int32_t n, std::int32_t to) { return (n + to
 constexpr std::int32_t kStripTiles = 2;  // rows of a strip, in the kernel's tiles
 
 // In units of ln 2 the terms of a score are rounded once more than natural ones, and end at 2.4e38. Where the norms of a query
-// and of a key that it sees allow terms larger than this, a task's rows are computed in natural units.
+// and of a key that it sees allow terms larger than this, a block of rows goes on in natural units. What is hidden has no say.
 constexpr float kLargestLog2 = 256.0F;
 
 enum BlockState : std::uint8_t { kAbsent = 0, kFinite = 1, kPoisoned = 2 };
@@ -36,11 +36,11 @@ class TiledRun {
 
   void Run() {
     if (first_row_ >= last_row_) return;
-    // Which of the two it is depends on what the rows see, and on nothing that is hidden.
-    if (!call_.only_masks || !Pass(true)) Pass(false);
+    Pass(call_.only_masks);
     for (std::int32_t row = first_row_; row < last_row_; ++row) {
       const RowStates state = StatesOf(row);
-      FinishRow(call_, batch_, head_, row, log2_, *state.max, SumLanes(state.sums, call_.kernels->lanes), state.acc);
+      FinishRow(call_, batch_, head_, row, !IsNatural(row), *state.max, SumLanes(state.sums, call_.kernels->lanes),
+                state.acc);
     }
   }
 
@@ -54,19 +54,17 @@ class TiledRun {
   }
 
  private:
-  // All rows against all keys; false where scores may be too large for units of ln 2.
-  bool Pass(bool log2) {
-    log2_ = log2;
-    StartStates();
+  // All rows against all keys.
+  void Pass(bool log2) {
+    StartStates(log2);
     const std::int32_t keys = call_.Keys(batch_);
     for (std::int32_t chunk = 0; chunk < keys; chunk += plan_.chunk_keys) {
       OpenChunk(chunk);
       const std::int32_t chunk_end = std::min(chunk + plan_.chunk_keys, keys);
       for (std::int32_t row = first_row_; row < last_row_; row += plan_.block_rows) {
-        if (!RunRows(row, std::min(row + plan_.block_rows, last_row_), chunk, chunk_end)) return false;
+        RunRows(row, std::min(row + plan_.block_rows, last_row_), chunk, chunk_end);
       }
     }
-    return true;
   }
 
   RowStates StatesOf(std::int32_t row) const {
@@ -75,11 +73,32 @@ class TiledRun {
             scratch_.rows.acc + at * plan_.padded_dim};
   }
 
-  void StartStates() {
+  void StartStates(bool log2) {
     const std::int64_t rows = last_row_ - first_row_;
     std::fill_n(scratch_.rows.max, rows, std::numeric_limits<float>::lowest());
     std::fill_n(scratch_.rows.sums, rows * call_.kernels->lanes, 0.0F);
     std::fill_n(scratch_.rows.acc, rows * plan_.padded_dim, 0.0F);
+    std::fill_n(scratch_.natural, rows, log2 ? 0 : 1);
+  }
+
+  bool IsNatural(std::int32_t row) const { return scratch_.natural[row - first_row_] != 0; }
+
+  // Goes over to natural units in a block of rows, whose keys before `key` have been taken in.
+  void GoNatural(std::int32_t row, std::int32_t row_end, std::int32_t key) {
+    log2_ = false;
+    for (std::int32_t i = row; i < row_end; ++i) {
+      scratch_.natural[i - first_row_] = 1;
+      if (float* weights = call_.Weights(batch_, head_, i)) {
+        call_.kernels->scale(weights, key, static_cast<float>(kLn2), weights);
+      }
+      const RowStates state = StatesOf(i);
+      if (*state.max == std::numeric_limits<float>::lowest()) continue;
+      const double natural = static_cast<double>(*state.max) * kLn2;
+      *state.max = static_cast<float>(natural);
+      const auto factor = static_cast<float>(std::exp(natural - static_cast<double>(*state.max)));
+      call_.kernels->scale(state.sums, call_.kernels->lanes, factor, state.sums);
+      call_.kernels->scale(state.acc, plan_.padded_dim, factor, state.acc);
+    }
   }
 
   // Forgets packed blocks unless they are of this very head and chunk.
@@ -123,40 +142,48 @@ class TiledRun {
     return static_cast<BlockState>(state);
   }
 
-  bool RunRows(std::int32_t row, std::int32_t row_end, std::int32_t chunk, std::int32_t chunk_end) {
-    const AttentionArgs& args = call_.args;
+  void RunRows(std::int32_t row, std::int32_t row_end, std::int32_t chunk, std::int32_t chunk_end) {
     const std::int32_t rows = row_end - row;
     bool queries_ready = false;
+    log2_ = !IsNatural(row);
     for (std::int32_t key = chunk; key < chunk_end; key += plan_.block_keys) {
       const std::int32_t keys = std::min(plan_.block_keys, chunk_end - key);
-      const ScoreTile tile = VisiblePart(row, rows, key, keys);
+      ScoreTile tile = VisiblePart(row, rows, key, keys);
       const TileMasks masks = ClassifyTile(call_, visibility_, tile);
       if (masks == TileMasks::kHidden && !ScoresNeedProducts(call_)) {
         FinishHiddenTile(call_, tile);
         continue;
       }
       if (!queries_ready) {
-        call_.kernels->scale_rows(call_.Query(batch_, head_, row), args.q_strides.row, rows, args.head_dim,
-                                  call_.QueryScale(log2_), false, scratch_.queries, args.head_dim);
-        if (log2_) {
-          largest_query_ =
-              call_.kernels->norms(scratch_.queries, args.head_dim, rows, args.head_dim, scratch_.query_norms);
-        }
+        ScaleQueries(row, rows);
         queries_ready = true;
       }
       const std::int32_t block = (key - chunk) / plan_.block_keys;
       const BlockState state = Pack(block, key, keys);
+      // Before the block is cut into strips, so that all its rows change at one place.
+      if (log2_ && masks != TileMasks::kHidden && !(largest_query_ * scratch_.key_norms[block] <= kLargestLog2) &&
+          AnyBeyond(tile, masks)) {
+        GoNatural(row, row_end, key);
+        ScaleQueries(row, rows);
+        tile.log2 = false;
+      }
       const std::int32_t strip = StripRows(tile);
       if (strip == rows) {
-        if (!RunTile(tile, row, block, state, masks)) return false;
+        RunTile(tile, row, block, state, masks);
         continue;
       }
       for (std::int32_t first = row; first < row_end; first += strip) {
         const ScoreTile part = VisiblePart(first, std::min(strip, row_end - first), key, keys);
-        if (!RunTile(part, row, block, state, ClassifyTile(call_, visibility_, part))) return false;
+        RunTile(part, row, block, state, ClassifyTile(call_, visibility_, part));
       }
     }
-    return true;
+  }
+
+  void ScaleQueries(std::int32_t row, std::int32_t rows) {
+    const std::int32_t dim = call_.args.head_dim;
+    call_.kernels->scale_rows(call_.Query(batch_, head_, row), call_.args.q_strides.row, rows, dim,
+                              call_.QueryScale(log2_), false, scratch_.queries, dim);
+    if (log2_) largest_query_ = call_.kernels->norms(scratch_.queries, dim, rows, dim, scratch_.query_norms);
   }
 
   // Where an edge of what rows may see runs through a tile (causality, a window), few rows at a time leave little to compute
@@ -169,13 +196,8 @@ class TiledRun {
   }
 
   // `row` is the block's first, whose queries are the first in the scratch.
-  bool RunTile(const ScoreTile& tile, std::int32_t row, std::int32_t block, BlockState state, TileMasks masks) {
+  void RunTile(const ScoreTile& tile, std::int32_t row, std::int32_t block, BlockState state, TileMasks masks) {
     const bool hidden = masks == TileMasks::kHidden;
-    const float* const norms = scratch_.query_norms + (tile.row - row);
-    if (log2_ && !hidden && !(largest_query_ * scratch_.key_norms[block] <= kLargestLog2) &&
-        AnyBeyond(tile, masks, norms)) {
-      return false;
-    }
     const std::int32_t skipped = tile.key % plan_.block_keys;
     if (!hidden || ScoresNeedProducts(call_)) {
       Products(tile, scratch_.queries + std::int64_t{tile.row - row} * call_.args.head_dim,
@@ -183,18 +205,17 @@ class TiledRun {
     }
     if (hidden) {
       FinishHiddenTile(call_, tile);
-      return true;
+      return;
     }
     FinishScores(call_, visibility_, tile, masks);
     // Their norms bound scores that are products alone, none of them hidden.
     const bool bounded = log2_ && masks == TileMasks::kOpen && tile.width == tile.keys;
     Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
-               bounded ? norms : nullptr, scratch_.key_norms[block]);
-    return true;
+               bounded ? scratch_.query_norms + (tile.row - row) : nullptr, scratch_.key_norms[block]);
   }
 
-  // Whether a row of the tile sees a key beyond the limit, by their norms.
-  bool AnyBeyond(const ScoreTile& tile, TileMasks masks, const float* norms) const {
+  // Whether a row of a block's tile sees a key beyond the limit, by their norms.
+  bool AnyBeyond(const ScoreTile& tile, TileMasks masks) const {
     const FloatRows k = KeyRows(call_, batch_, kv_head_, tile.key, tile.keys, scratch_.wide);
     call_.kernels->norms(k.data, k.stride, tile.keys, call_.args.head_dim, scratch_.norms);
     std::fill_n(scratch_.hidden, tile.keys, 0.0F);
@@ -205,7 +226,7 @@ class TiledRun {
       }
       bool beyond = false;
       for (std::int32_t j = 0; j < tile.keys; ++j) {
-        beyond |= scratch_.hidden[j] == 0.0F && norms[r] * scratch_.norms[j] > kLargestLog2;
+        beyond |= scratch_.hidden[j] == 0.0F && scratch_.query_norms[r] * scratch_.norms[j] > kLargestLog2;
       }
       if (beyond) return true;
     }
