@@ -30,6 +30,9 @@ struct AttentionBackwardCase {
     forward.args.score_stage = ScoreStage::kNone;
     forward.want_weights = false;
     forward.weight_heads.clear();
+    forward.args.ring_size = 0;
+    forward.args.sink_tokens = 0;
+    forward.ring_totals.clear();
     forward.want_log_sum_exp = true;
     RandomValues random(seed + 12345);
     d_out = random.Floats(forward.Rows() * forward.args.value_dim);

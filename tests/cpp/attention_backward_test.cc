@@ -58,7 +58,7 @@ TEST(AttentionBackward, ChunksShareOneBias) {
   c.Prepare(5);
   const AttentionArgs& a = c.forward.args;
   EXPECT_GT(PlanAttentionBackward({a.batch, a.heads, a.kv_heads, a.queries, a.keys, a.head_dim, a.value_dim}, {8, 6, 4})
-                .chunks,
+                .phases(),
             1);
   ThreadPool pool(2);
   const AttentionGradients expected = c.Reference(pool);
@@ -153,6 +153,38 @@ TEST(AttentionBackward, EmptySizesAndEmptyRows) {
     for (const auto* gradient : {&got.dq, &got.dk, &got.dv}) {
       for (const float x : *gradient) EXPECT_EQ(x, 0.0F);
     }
+  }
+}
+
+// One side is cut where the other has nothing left to cut; slices of one task change no bit.
+TEST(AttentionBackward, LongSidesAreCutAlone) {
+  ThreadPool pool(2);
+  ThreadPool one(1);
+  for (const bool queries : {false, true}) {
+    AttentionBackwardCase c;
+    RandomValues random(8);
+    c.forward.Shape(1, 2, 1, queries ? 20000 : 50, queries ? 50 : 20000, 128, 128);
+    c.forward.Layout(true);
+    c.forward.Fill(random);
+    c.Prepare(8);
+    const AttentionArgs& a = c.forward.args;
+    const AttentionBackwardPlan plan =
+        PlanAttentionBackward({a.batch, a.heads, a.kv_heads, a.queries, a.keys, a.head_dim, a.value_dim}, {8, 6, 4});
+    ASSERT_EQ(plan.tasks(), 1);
+    ASSERT_GT(plan.phases(), 2);
+    const AttentionGradients expected = c.Reference(pool);
+    const AttentionGradients got = c.Fast(one);
+    EXPECT_LE(Distance(got.dq, expected.dq), kAttentionGradientTolerance);
+    EXPECT_LE(Distance(got.dk, expected.dk), kAttentionGradientTolerance);
+    EXPECT_LE(Distance(got.dv, expected.dv), kAttentionGradientTolerance);
+    const AttentionGradients sliced = c.Gradients(pool, [&](const AttentionBackwardArgs& args) {
+      AttentionBackward backward;
+      Job job;
+      const Status status = backward.Prepare(args, pool, job);
+      while (status.ok() && !job.Run(pool, 0.0)) continue;
+      return status;
+    });
+    EXPECT_TRUE(SameBits(got.dq, sliced.dq) && SameBits(got.dk, sliced.dk) && SameBits(got.dv, sliced.dv));
   }
 }
 

@@ -121,7 +121,21 @@ AttentionCase AttentionCase::Random(std::uint32_t seed) {
   }
   if (Chance(random, 40)) a.score_stage = static_cast<ScoreStage>(random.Integer(1, 3));
   c.want_log_sum_exp = Chance(random, 50);
+  if (Chance(random, 10) && a.block_size == 0) c.MakeRing(random);
   return c;
+}
+
+// Slots of the keys there are, written once or several times over.
+void AttentionCase::MakeRing(RandomValues& random) {
+  args.sink_tokens = random.Integer(0, std::min(args.keys - 1, 5));
+  args.ring_size = args.keys - args.sink_tokens;
+  kv_lengths.clear();
+  offsets.clear();
+  for (int b = 0; b < args.batch; ++b) {
+    ring_totals.push_back(random.Integer(0, 3 * args.keys));
+    kv_lengths.push_back(std::min(ring_totals.back(), args.keys));
+    offsets.push_back(ring_totals.back() - random.Integer(0, args.queries));
+  }
 }
 
 std::string AttentionCase::Describe() const {
@@ -133,7 +147,8 @@ std::string AttentionCase::Describe() const {
     << " bits " << a.mask_bits << " blocks of " << a.block_size << " padding " << padding.size() << " kv_lengths "
     << kv_lengths.size() << " q_lengths " << q_lengths.size() << " offsets " << offsets.size() << " alibi "
     << alibi.size() << " sinks " << sinks.size() << " dropout " << a.dropout_rate << " additive " << additive.size()
-    << " stage " << static_cast<int>(a.score_stage) << " weights " << want_weights << " heads " << weight_heads.size();
+    << " ring " << args.ring_size << " stage " << static_cast<int>(a.score_stage) << " weights " << want_weights
+    << " heads " << weight_heads.size();
   return o.str();
 }
 

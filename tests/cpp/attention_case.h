@@ -22,7 +22,7 @@ struct AttentionCase {
   AttentionArgs args;
   std::vector<float> q, k, v, bias, alibi, sinks, additive;
   std::vector<std::uint8_t> mask, padding;
-  std::vector<std::int32_t> kv_lengths, q_lengths, offsets, weight_heads, block_rows, block_columns;
+  std::vector<std::int32_t> kv_lengths, q_lengths, offsets, weight_heads, block_rows, block_columns, ring_totals;
   bool want_weights = false;
   bool want_log_sum_exp = false;
 
@@ -58,6 +58,8 @@ struct AttentionCase {
   // Any options, from a seed. Shapes around the tile borders, primes and 1.
   static AttentionCase Random(std::uint32_t seed);
 
+  void MakeRing(RandomValues& random);
+
   using Function = Status (*)(const AttentionArgs&);
   template <class Run>
   AttentionOutputs Outputs(Run&& run, Status* status = nullptr) const {
@@ -74,6 +76,7 @@ struct AttentionCase {
     a.kv_lengths = Data(kv_lengths);
     a.q_lengths = Data(q_lengths);
     a.causal_offsets = Data(offsets);
+    a.ring_totals = Data(ring_totals);
     a.weight_heads = Data(weight_heads);
     a.block_rows = Data(block_rows);
     const std::int32_t no_column = 0;

@@ -61,5 +61,23 @@ TEST(AttentionPlan, ManyTasksForManyThreads) {
   EXPECT_GE(PlanAttention({1, 1, 1, 512, 512, 64, 64}, kGeometry).tasks, 16);
 }
 
+// 100 ms at 30 GFLOP/s; packing in chunks is 3e9, all else half of it.
+TEST(AttentionPlan, TasksAreOfBoundedWork) {
+  for (const int l : {1, 8, 9, 64, 1024, 100000}) {
+    for (const int s : {1, 1000, 20000, 100000, 400000, 4000000}) {
+      for (const int d : {1, 64, 512, 8192, 1 << 18}) {
+        for (const int group : {1, 8}) {
+          // What has its keys and values in 2 GB.
+          if (4.0 * s * 2.0 * d > 2e9) continue;
+          const AttentionPlan p = PlanAttention({1, group, 1, l, s, d, d}, kGeometry);
+          const double rows = p.direct ? p.block_rows : std::min(p.task_rows, l);
+          const double keys = p.direct ? std::min(p.split_keys, s) : s;
+          EXPECT_LE(4.0 * rows * keys * d, 4e9) << "L" << l << " S" << s << " D" << d << " group " << group;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headwise

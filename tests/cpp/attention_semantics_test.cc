@@ -157,6 +157,39 @@ TEST(AttentionSemantics, EmptySizesAreValid) {
   }
 }
 
+// Rows without numbers are no work, however many they are; rows without keys are zeros, block by block.
+TEST(AttentionSemantics, RowsWithNothingToComputeAreNoWork) {
+  ThreadPool pool(2);
+  AttentionCase c;
+  c.Shape(1, 1, 1, std::numeric_limits<std::int32_t>::max(), 5, 0, 0);
+  const float number = 0.0F;
+  AttentionArgs a = c.args;
+  a.q = a.k = a.v = &number;
+  float out = 1.0F;
+  a.out = &out;
+  AttentionForward forward;
+  Job job;
+  ASSERT_TRUE(forward.Prepare(a, pool, job).ok());
+  EXPECT_TRUE(job.Run(pool, 0.0));
+  EXPECT_EQ(out, 1.0F);
+
+  c.Shape(2, 2, 1, 100000, 0, 4, 3);
+  c.Layout(false);
+  c.want_log_sum_exp = true;
+  int slices = 0;
+  const AttentionOutputs got = c.Outputs([&](const AttentionArgs& args) {
+    AttentionForward sliced;
+    Job phases;
+    const Status status = sliced.Prepare(args, pool, phases);
+    for (slices = 1; status.ok() && !phases.Run(pool, 0.0);) ++slices;
+    return status;
+  });
+  EXPECT_GT(slices, 3);
+  EXPECT_TRUE(c.intact);
+  for (const float x : got.out) ASSERT_EQ(x, 0.0F);
+  for (const float x : got.log_sum_exp) ASSERT_EQ(x, -kInf);
+}
+
 TEST(AttentionSemantics, KeptWeightsAreScaledAndAboutTheRateIsDropped) {
   ThreadPool pool(2);
   AttentionCase c = Uniform(200, 200);

@@ -165,7 +165,7 @@ class AttentionForward {
 Status Attention(const AttentionArgs& args, ThreadPool& pool);
 
 // The oracle: the same semantics by the plain formula, every intermediate in double, one row at a time on one thread.
-// Slow on purpose, kept for ever. Holds one row of S doubles. Takes neither rings nor cells other than floats.
+// Slow on purpose, kept for ever. Holds one row of S doubles. Takes no cells other than floats.
 Status AttentionReference(const AttentionArgs& args);
 
 }  // namespace headwise

@@ -8,6 +8,10 @@
 //   dBias = dS summed to the bias' own shape;  dSink_h = -sum_i exp(sink_h - lse_i) delta_i
 //   dQ_i = scale sum_j c_ij dS_ij K_j,  dK_j = scale sum_i c_ij dS_ij Q_i,  c_ij = 1 - tanh^2 of the softcap, else 1
 //
+// Where a log-sum-exp is so large that float32 rounds what matters away, the row's maximum and sum are formed anew from the
+// scores: weights agree with the forward pass' for every finite score. A row that sees one key gives its queries and keys
+// gradients of exactly 0.
+//
 // A hidden key is selected away, as in the forward pass: its gradients are exactly 0, whatever it holds. A row without a
 // visible key gives nothing to anybody.
 #pragma once
@@ -36,7 +40,7 @@ struct AttentionBackwardArgs {
 
 Status CheckAttentionBackward(const AttentionBackwardArgs& args);
 
-// Bytes of working memory in each thread, and for the whole job: O(L + tiles); with a bias that is broadcast along
+// Bytes of working memory in each thread, and for the whole job: O(B H L + tiles); with a bias that is broadcast along
 // queries or keys, O(L + S).
 AttentionMemory AttentionBackwardWorkingMemory(const AttentionBackwardArgs& args);
 

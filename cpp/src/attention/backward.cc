@@ -37,30 +37,62 @@ struct Shared {
   AttentionBackwardPhase* phases;
   float* shift;
   float* delta;
+  float* factor;
+  float* sink_weights;
   float* bias_sums;
+  std::uint64_t sums;  // in bias_sums
   std::uint64_t bytes;
 
   Shared(const AttentionBackwardArgs& args, const AttentionBackwardPlan& plan, BiasSums mode, void* block) {
     const AttentionArgs& a = args.attention;
     const std::uint64_t heads = CheckedMul(static_cast<std::uint64_t>(a.batch), static_cast<std::uint64_t>(a.heads));
     const std::uint64_t rows = BackwardRows(a).count;
-    std::uint64_t sums = 0;
+    sums = 0;
     if (mode == BiasSums::kOfRows) sums = rows;
     if (mode == BiasSums::kOfColumns) sums = CheckedMul(heads, static_cast<std::uint64_t>(a.keys));
     Carver carver(block);
     phases = carver.Take<AttentionBackwardPhase>(
-        CheckedMul(static_cast<std::uint64_t>(Rounds(args, mode).count()), static_cast<std::uint64_t>(plan.chunks)));
+        CheckedMul(static_cast<std::uint64_t>(Rounds(args, mode).count()), static_cast<std::uint64_t>(plan.phases())));
     shift = carver.Take<float>(rows);
     delta = carver.Take<float>(rows);
+    factor = carver.Take<float>(rows);
+    sink_weights = carver.Take<float>(args.d_sinks == nullptr ? 0 : rows);
     bias_sums = carver.Take<float>(sums);
     bytes = carver.used();
   }
 };
 
+// The call for the rows' maxima and sums: the scores' alone.
+AttentionArgs SumsArgs(const AttentionArgs& a) {
+  AttentionArgs sums = a;
+  sums.value_dim = 0;
+  sums.dropout_rate = 0.0F;
+  sums.log_sum_exp = nullptr;
+  return sums;
+}
+
+AttentionPlan SumsPlanOf(const AttentionArgs& a) {
+  const kernels::KernelTable& table = kernels::Kernels();
+  return PlanRowSums({a.batch, a.heads, a.kv_heads, a.queries, a.keys, a.head_dim, 0},
+                     {table.panel, table.row_tile, table.lanes});
+}
+
+// Whether every gradient is 0: nobody sees a key, or the output has no number that could change.
+bool NothingToCompute(const AttentionArgs& a) { return a.queries == 0 || a.keys == 0 || a.value_dim == 0; }
+
 AttentionMemory MemoryOf(const AttentionBackwardArgs& args, const AttentionBackwardPlan& plan) {
   const AttentionArgs& a = args.attention;
-  return {AttentionBackwardScratch(plan, a.head_dim, a.value_dim, kernels::Kernels().panel, nullptr).bytes,
-          Shared(args, plan, BiasModeOf(args), nullptr).bytes};
+  if (NothingToCompute(a)) return {};
+  const std::uint64_t tiles =
+      AttentionBackwardScratch(plan, a.head_dim, a.value_dim, kernels::Kernels().panel, nullptr).bytes;
+  const std::uint64_t sums = AttentionScratch(SumsPlanOf(a), a.head_dim, kernels::Kernels().lanes, nullptr).bytes;
+  return {std::max(tiles, sums), Shared(args, plan, BiasModeOf(args), nullptr).bytes};
+}
+
+std::int64_t BiasElements(const AttentionArgs& a) {
+  const BroadcastStrides& s = a.bias_strides;
+  return std::int64_t{BiasExtent(s.batch, a.batch)} * BiasExtent(s.head, a.heads) * BiasExtent(s.row, a.queries) *
+         BiasExtent(s.column, a.keys);
 }
 
 }  // namespace
@@ -103,12 +135,30 @@ AttentionMemory AttentionBackwardWorkingMemory(const AttentionBackwardArgs& args
 
 struct AttentionBackward::Call : AttentionBackwardCall {
   void* shared = nullptr;
+  GradientZeros all_zeros[3];  // where nothing is to be computed: dq, dk, dv
+
+  Status AddZeros(Job& job);
 };
 
 AttentionBackward::~AttentionBackward() {
   if (call_ == nullptr) return;
   FreeAligned(call_->shared);
   FreeAligned(call_);
+}
+
+Status AttentionBackward::Call::AddZeros(Job& job) {
+  const AttentionArgs& a = attention();
+  all_zeros[0] = {args.dq, a.q_strides, a.q_starts, a.q_lengths, a.heads, a.queries, a.head_dim};
+  all_zeros[1] = {args.dk, a.k_strides, a.k_starts, a.kv_lengths, a.kv_heads, a.keys, a.head_dim};
+  all_zeros[2] = {args.dv, a.v_strides, a.k_starts, a.kv_lengths, a.kv_heads, a.keys, a.value_dim};
+  for (GradientZeros& rows : all_zeros) {
+    const std::int64_t tasks = std::int64_t{a.batch} * rows.heads * rows.TasksOfHead();
+    if (Status status = job.AddPhase(tasks, &GradientZerosTask, &rows); !status.ok()) return status;
+  }
+  if (args.d_sinks != nullptr) std::fill_n(args.d_sinks, a.heads, 0.0F);
+  zeros = args.d_bias;
+  zero_count = args.d_bias == nullptr ? 0 : BiasElements(a);
+  return job.AddPhase(ZeroTasks(zero_count), &BackwardStartTask, static_cast<AttentionBackwardCall*>(this));
 }
 
 Status AttentionBackward::Prepare(const AttentionBackwardArgs& args, ThreadPool& pool, Job& job) {
@@ -122,36 +172,51 @@ Status AttentionBackward::Prepare(const AttentionBackwardArgs& args, ThreadPool&
   if (place == nullptr) return Status::OutOfMemory(sizeof(Call));
   call_ = new (place) Call{};
   Call& call = *call_;
+  call.args = args;
+  if (NothingToCompute(a)) return call.AddZeros(job);
   call.shared = AllocateAligned(memory.shared);
   if (call.shared == nullptr && memory.shared > 0) return Status::OutOfMemory(memory.shared);
-  call.args = args;
   call.plan = plan;
   call.bias_mode = BiasModeOf(args);
   const Shared shared(args, plan, call.bias_mode, call.shared);
   call.row_strides = BackwardRows(a);
   call.shift = shared.shift;
   call.delta = shared.delta;
+  call.factor = shared.factor;
+  call.sink_weights = shared.sink_weights;
   call.bias_sums = shared.bias_sums;
+  const bool in_place = call.bias_mode == BiasSums::kInPlace;
+  call.zeros = in_place ? args.d_bias : call.bias_sums;
+  call.zero_count = in_place ? BiasElements(a) : static_cast<std::int64_t>(shared.sums);
 
   StartCall(a, pool, &call.forward);
+  StartCall(SumsArgs(a), pool, &call.sums);
+  call.sums.plan = SumsPlanOf(a);
 
   AttentionBackwardCall* context = &call;
-  if (Status status = job.AddPhase(1, &BackwardStartTask, context); !status.ok()) return status;
-  if (Status status = job.AddPhase(std::int64_t{a.batch} * a.heads, &BackwardRowsTask, context); !status.ok()) {
+  if (Status status = job.AddPhase(ZeroTasks(call.zero_count), &BackwardStartTask, context); !status.ok()) {
     return status;
   }
+  const std::int64_t heads = std::int64_t{a.batch} * a.heads;
+  const std::int64_t row_tasks = (std::int64_t{a.queries} + plan.delta_rows - 1) / plan.delta_rows;
+  if (Status status = job.AddPhase(heads * row_tasks, &BackwardRowsTask, context); !status.ok()) return status;
+  if (Status status = job.AddPhase(call.sums.plan.tasks, &BackwardSumsTask, context); !status.ok()) return status;
   const Rounds rounds(args, call.bias_mode);
   AttentionBackwardPhase* phase = shared.phases;
   for (std::int64_t round = 0; round < rounds.count(); ++round) {
     const auto b = static_cast<std::int32_t>(round / rounds.kv_heads);
     const auto g = static_cast<std::int32_t>(round % rounds.kv_heads);
-    for (std::int32_t rotation = 0; rotation < plan.chunks; ++rotation, ++phase) {
+    for (std::int32_t rotation = 0; rotation < plan.phases(); ++rotation, ++phase) {
       *phase = {context, rotation, b, rounds.batches == 1 ? a.batch : 1, g, rounds.kv_heads == 1 ? a.kv_heads : 1};
-      const std::int64_t tasks = std::int64_t{phase->batches} * phase->kv_heads * plan.chunks;
+      const std::int64_t tasks = std::int64_t{phase->batches} * phase->kv_heads * plan.tasks();
       if (Status status = job.AddPhase(tasks, &BackwardTileTask, phase); !status.ok()) return status;
     }
   }
-  return job.AddPhase(1, &BackwardFinishTask, context);
+  if (args.d_sinks != nullptr) {
+    if (Status status = job.AddPhase(a.heads, &BackwardSinksTask, context); !status.ok()) return status;
+  }
+  const bool joined = call.bias_mode == BiasSums::kOfRows || call.bias_mode == BiasSums::kOfColumns;
+  return job.AddPhase(joined ? 1 : 0, &BackwardBiasTask, context);
 }
 
 Status RunAttentionBackward(const AttentionBackwardArgs& args, ThreadPool& pool) {

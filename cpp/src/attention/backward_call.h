@@ -31,14 +31,23 @@ struct BackwardRows {
 struct AttentionBackwardCall {
   AttentionBackwardArgs args;
   AttentionBackwardPlan plan;
-  AttentionCall forward;  // for scores: its kernels, units and pool
+  AttentionCall forward;  // for scores: its kernels and pool
+  AttentionCall sums;     // the same without values and dropout, for the rows' maxima and sums
   BackwardRows row_strides;
-  float* shift;      // [B,H,L] log-sum-exp with the sink, in the scores' units; +infinity where no key is visible
-  float* delta;      // [B,H,L] dO . O
-  float* bias_sums;  // [B,H,L] or [B,H,S]
+  float* shift;  // [B,H,L] log-sum-exp with the sink; +infinity where no key is visible
+  float* delta;  // [B,H,L] dO . O
+  // [B,H,L] -1; or, for all rows of a block some of whose log-sum-exps say too little, what exp(score - shift) is multiplied
+  // by to be the weight (0 ... 1, or NaN). The shift is the row's maximum then.
+  float* factor;
+  float* sink_weights;  // [B,H,L], where sinks have a gradient
+  float* bias_sums;     // [B,H,L] or [B,H,S]
   BiasSums bias_mode;
+  float* zeros;  // what is summed into: filled with zeros first
+  std::int64_t zero_count;
 
   const AttentionArgs& attention() const { return args.attention; }
+  // Whether a row's shift is its maximum.
+  bool Exact(std::int64_t row) const { return !(factor[row] < 0.0F); }
   // Where a row's shift and delta lie.
   std::int64_t Row(std::int32_t b, std::int32_t h, std::int32_t i) const {
     return b * row_strides.batch + h * row_strides.head + forward.FirstQuery(b) + i;
@@ -54,10 +63,27 @@ struct AttentionBackwardPhase {
 };
 
 // Tasks. Contexts are the call, for the tile task an AttentionBackwardPhase.
-void BackwardStartTask(void* call, std::int64_t index, int thread);   // one: zeros where sums begin
-void BackwardRowsTask(void* call, std::int64_t index, int thread);    // (batch, head): shift and delta
-void BackwardTileTask(void* phase, std::int64_t index, int thread);   // (batch, kv head, key chunk)
-void BackwardFinishTask(void* call, std::int64_t index, int thread);  // one: sinks, and what bias_sums holds
+void BackwardStartTask(void* call, std::int64_t index, int thread);  // kZerosOfTask zeros where sums begin
+void BackwardRowsTask(void* call, std::int64_t index, int thread);   // (batch, head, delta_rows): shift and delta
+void BackwardSumsTask(void* call, std::int64_t index, int thread);   // of `sums`: shift and factor
+void BackwardTileTask(void* phase, std::int64_t index, int thread);  // (batch, kv head, chunks)
+void BackwardSinksTask(void* call, std::int64_t index, int thread);  // (head)
+void BackwardBiasTask(void* call, std::int64_t index, int thread);   // one: what bias_sums holds
+
+inline constexpr std::int64_t kZerosOfTask = std::int64_t{1} << 20;
+inline std::int64_t ZeroTasks(std::int64_t count) { return (count + kZerosOfTask - 1) / kZerosOfTask; }
+
+// Gradients that are 0 whatever the inputs: rows of dq, dk or dv. The context of phases of row tasks.
+struct GradientZeros {
+  float* to;
+  Strides strides;
+  const std::int32_t* starts;   // packed sequences
+  const std::int32_t* lengths;  // and how long they are
+  std::int32_t heads, rows, size;
+
+  std::int64_t TasksOfHead() const;
+};
+void GradientZerosTask(void* zeros, std::int64_t index, int thread);  // (batch, head, rows)
 
 // Elements of d_bias along an axis of size `size`.
 constexpr std::int32_t BiasExtent(std::int32_t stride, std::int32_t size) { return stride == 0 ? 1 : size; }

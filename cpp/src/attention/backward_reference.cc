@@ -1,13 +1,11 @@
 // Attention reference: the backward pass by the plain formula, in double, one row at a time: the weights P of a row, then
-// dP = Z (dO . V), dS = P (dP - sum P dP). Shares with the fast path only the meaning of intervals and of dropout.
+// dP = Z (dO . V), dS = P (dP - sum P dP). Shares nothing with the fast path.
 #include <cmath>
 #include <limits>
 #include <new>
 
-#include "attention/reference_masks.h"
-#include "attention/visibility.h"
+#include "attention/reference_rules.h"
 #include "headwise/attention_backward.h"
-#include "kernels/dropout.h"
 #include "memory/aligned.h"
 
 namespace headwise {
@@ -18,11 +16,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 std::int64_t At(const Strides& s, std::int32_t b, std::int32_t h, std::int32_t i) {
   return std::int64_t{b} * s.batch + std::int64_t{h} * s.head + std::int64_t{i} * s.row;
 }
-std::int64_t At(const BroadcastStrides& s, std::int32_t b, std::int32_t h, std::int32_t i, std::int32_t j) {
-  return std::int64_t{b} * s.batch + std::int64_t{h} * s.head + std::int64_t{i} * s.row + std::int64_t{j} * s.column;
-}
-
-std::int32_t FirstKey(const AttentionArgs& a, std::int32_t b) { return a.k_starts == nullptr ? 0 : a.k_starts[b]; }
 
 struct Sums {
   double* dk;  // [B,G,S,D]
@@ -34,11 +27,8 @@ struct Sums {
 void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int32_t b, std::int32_t h, std::int32_t i) {
   const AttentionArgs& a = args.attention;
   const std::int32_t g = h / (a.heads / a.kv_heads);
-  const Visibility visibility(a, b);
-  const KeyRange range = visibility.Row(i);
-  const kernels::Dropout dropout(a.dropout_rate, a.dropout_seed_low, a.dropout_seed_high);
-  const std::int32_t first = a.q_starts == nullptr ? 0 : a.q_starts[b];
-  const std::int32_t first_key = FirstKey(a, b);
+  const std::int32_t first = reference::FirstQuery(a, b);
+  const std::int32_t first_key = reference::FirstKey(a, b);
   const float* q = a.q + At(a.q_strides, b, h, first + i);
   const float* d_out = args.d_out + At(a.out_strides, b, h, first + i);
   double* p = sums.row;
@@ -49,13 +39,8 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
   double max = a.sinks != nullptr ? a.sinks[h] : -kInfinity;
   bool any = false;
   for (std::int32_t j = 0; j < a.keys; ++j) {
-    bool visible = j >= range.begin && j < range.end;
-    visible = visible && MaskShows(a, b, h, i, j) && BlockMaskShows(a, i, j);
-    if (a.key_padding_mask != nullptr) visible &= a.key_padding_mask[std::int64_t{b} * a.keys + j] != 0;
-    const double bias = a.bias != nullptr ? a.bias[At(a.bias_strides, b, h, i, j)] : 0.0;
-    visible &= bias != -kInfinity;
     p[j] = -kInfinity;
-    if (!visible) continue;
+    if (!reference::Sees(a, b, h, i, j)) continue;
     const float* k = a.k + At(a.k_strides, b, g, first_key + j);
     double score = 0.0;
     for (std::int32_t d = 0; d < a.head_dim; ++d) score += static_cast<double>(q[d]) * k[d];
@@ -66,10 +51,7 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
       score = a.softcap * t;
       slope[j] = 1.0 - t * t;
     }
-    score += bias;
-    if (a.alibi_slopes != nullptr) {
-      score -= a.alibi_slopes[h] * std::fabs(static_cast<double>(visibility.Position(i) - j));
-    }
+    score += reference::Bias(a, b, h, i, j) + reference::Alibi(a, b, h, i, j);
     p[j] = score;
     any = true;
     if (!(score <= max)) max = score;
@@ -84,7 +66,7 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
   for (std::int32_t j = 0; j < a.keys; ++j) {
     if (p[j] == -kInfinity) continue;
     p[j] = std::exp(p[j] - max) / denominator;
-    z[j] = a.dropout_rate > 0.0F ? dropout.Factor(b, h, i, j) : 1.0;
+    z[j] = reference::DropoutFactor(a, b, h, i, j);
     const float* v = a.v + At(a.v_strides, b, g, first_key + j);
     dp[j] = 0.0;
     for (std::int32_t c = 0; c < a.value_dim; ++c) dp[j] += static_cast<double>(d_out[c]) * v[c];
@@ -99,7 +81,7 @@ void ReferenceRow(const AttentionBackwardArgs& args, const Sums& sums, std::int3
     const std::int64_t key = (std::int64_t{b} * a.kv_heads + g) * a.keys + j;
     for (std::int32_t c = 0; c < a.value_dim; ++c) sums.dv[key * a.value_dim + c] += p[j] * z[j] * d_out[c];
     const double ds = p[j] * (dp[j] - delta);
-    if (args.d_bias != nullptr) sums.d_bias[At(a.bias_strides, b, h, i, j)] += ds;
+    if (args.d_bias != nullptr) sums.d_bias[reference::At(a.bias_strides, b, h, i, j)] += ds;
     p[j] = ds * slope[j] * a.scale;
     for (std::int32_t d = 0; d < a.head_dim; ++d) sums.dk[key * a.head_dim + d] += p[j] * q[d];
   }
@@ -149,8 +131,8 @@ Status AttentionBackwardReference(const AttentionBackwardArgs& args) {
     for (std::int32_t g = 0; g < a.kv_heads; ++g) {
       for (std::int32_t j = 0; j < (a.k_starts == nullptr ? a.keys : a.kv_lengths[b]); ++j) {
         const std::int64_t key = (std::int64_t{b} * a.kv_heads + g) * a.keys + j;
-        float* dk = args.dk + At(a.k_strides, b, g, FirstKey(a, b) + j);
-        float* dv = args.dv + At(a.v_strides, b, g, FirstKey(a, b) + j);
+        float* dk = args.dk + At(a.k_strides, b, g, reference::FirstKey(a, b) + j);
+        float* dv = args.dv + At(a.v_strides, b, g, reference::FirstKey(a, b) + j);
         for (std::int32_t d = 0; d < a.head_dim; ++d) dk[d] = static_cast<float>(sums.dk[key * a.head_dim + d]);
         for (std::int32_t c = 0; c < a.value_dim; ++c) dv[c] = static_cast<float>(sums.dv[key * a.value_dim + c]);
       }

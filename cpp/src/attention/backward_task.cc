@@ -19,23 +19,22 @@ class BackwardRun {
         kernels_(*call_.forward.kernels),
         panel_(kernels_.panel),
         scratch_(plan_, a_.head_dim, a_.value_dim, panel_, call_.forward.Scratch(thread)),
-        rotation_(phase.rotation),
-        chunk_(static_cast<std::int32_t>(index % plan_.chunks)),
-        kv_head_(phase.first_kv_head + static_cast<std::int32_t>(index / plan_.chunks % phase.kv_heads)),
-        batch_(phase.first_batch + static_cast<std::int32_t>(index / plan_.chunks / phase.kv_heads)),
+        chunks_(plan_.ChunksOf(phase.rotation, static_cast<int>(index % plan_.tasks()))),
+        kv_head_(phase.first_kv_head + static_cast<std::int32_t>(index / plan_.tasks() % phase.kv_heads)),
+        batch_(phase.first_batch + static_cast<std::int32_t>(index / plan_.tasks() / phase.kv_heads)),
         visibility_(a_, batch_) {
-    const std::int64_t row = std::int64_t{(chunk_ + rotation_) % plan_.chunks} * plan_.chunk_rows;
+    const std::int64_t row = std::int64_t{chunks_.rows} * plan_.chunk_rows;
     const std::int32_t queries = call_.forward.Queries(batch_);
     first_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row, queries));
     last_row_ = static_cast<std::int32_t>(std::min<std::int64_t>(row + plan_.chunk_rows, queries));
-    const std::int64_t key = std::int64_t{chunk_} * plan_.chunk_keys;
+    const std::int64_t key = std::int64_t{chunks_.keys} * plan_.chunk_keys;
     const std::int32_t keys = call_.forward.Keys(batch_);
     first_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key, keys));
     last_key_ = static_cast<std::int32_t>(std::min<std::int64_t>(key + plan_.chunk_keys, keys));
   }
 
   void Run() {
-    bool first = rotation_ == 0;
+    bool first = chunks_.first_of_rows;
     // Also without keys: then queries get their zeros.
     std::int32_t part = first_key_;
     do {
@@ -65,7 +64,7 @@ class BackwardRun {
       }
     }
     const std::int32_t keys = key_end - key;
-    const bool add = rotation_ > 0;
+    const bool add = !chunks_.first_of_keys;
     float* dk = call_.args.dk + call_.forward.KeyOffset(batch_, kv_head_, key);
     float* dv = call_.args.dv + call_.forward.ValueOffset(batch_, kv_head_, key);
     if (packed_) {
@@ -101,6 +100,7 @@ class BackwardRun {
 
   void RunRows(std::int32_t h, std::int32_t row, std::int32_t rows, bool first) {
     bool ready = false;
+    exact_ = call_.Exact(call_.Row(batch_, h, row));
     for (std::int32_t key = part_key_; key < part_end_; key += plan_.block_keys) {
       const Tile tile = VisiblePart(h, row, rows, key);
       if (tile.masks == TileMasks::kHidden) continue;
@@ -126,8 +126,8 @@ class BackwardRun {
   void PrepareRows(std::int32_t h, std::int32_t row, std::int32_t rows) {
     const float* q = call_.forward.Query(batch_, h, row);
     d_out_ = call_.args.d_out + call_.forward.OutputOffset(batch_, h, row);
-    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.query_scale, false, scratch_.queries,
-                        a_.head_dim);
+    kernels_.scale_rows(q, a_.q_strides.row, rows, a_.head_dim, call_.forward.QueryScale(false), false,
+                        scratch_.queries, a_.head_dim);
     TransposeFinite(q, a_.q_strides.row, rows, a_.head_dim, scratch_.queries_transposed);
     poisoned_ = TransposeFinite(d_out_, a_.out_strides.row, rows, a_.value_dim, scratch_.d_out_transposed);
     std::fill_n(scratch_.dq, std::int64_t{rows} * plan_.padded_dim, 0.0F);
@@ -147,8 +147,8 @@ class BackwardRun {
     const std::int32_t first = std::clamp(seen.begin - key, 0, keys) / panel_ * panel_;
     const std::int32_t last = std::min(keys, RoundUp(std::clamp(seen.end - key, 0, keys), panel_));
     Tile tile{};
-    tile.place = {batch_,          h,     row, rows, key + first, last - first, RoundUp(last - first, panel_),
-                  scratch_.scores, panel_};
+    tile.place = {batch_,          h,      row,  rows, key + first, last - first, RoundUp(last - first, panel_),
+                  scratch_.scores, panel_, false};
     tile.masks = first < last ? ClassifyTile(call_.forward, visibility_, tile.place) : TileMasks::kHidden;
     tile.part_key = key + first - part_key_;
     tile.block = key - part_key_;
@@ -250,8 +250,13 @@ class BackwardRun {
     if (a_.dropout_rate > 0.0F) dropout = DropoutFactors(tile);
     const std::int64_t row = call_.Row(tile.batch, tile.head, tile.row);
     float* ds = panel.ds + std::int64_t{panel.first} * plan_.block_keys;
-    (call_.forward.log2_units ? kernels_.softmax_backward_log2 : kernels_.softmax_backward_natural)(
-        tile.rows, tile.scores, panel.dp, call_.shift + row, call_.delta + row, dropout, ds, plan_.block_keys);
+    if (exact_) {
+      kernels_.softmax_backward_exact(tile.rows, tile.scores, panel.dp, call_.shift + row, call_.factor + row,
+                                      call_.delta + row, dropout, ds, plan_.block_keys);
+    } else {
+      kernels_.softmax_backward(tile.rows, tile.scores, panel.dp, call_.shift + row, call_.delta + row, dropout, ds,
+                                plan_.block_keys);
+    }
     if (call_.bias_mode != BiasSums::kNone) AddBias(tile, panel.dp);
     if (a_.softcap > 0.0F) {
       kernels_.cap_slope(tile.rows, scratch_.capped, a_.softcap, panel.dp, ds, plan_.block_keys);
@@ -309,8 +314,7 @@ class BackwardRun {
   const kernels::KernelTable& kernels_;
   const std::int32_t panel_;
   const AttentionBackwardScratch scratch_;
-  const std::int32_t rotation_;
-  const std::int32_t chunk_;
+  const AttentionBackwardPlan::Chunks chunks_;
   const std::int32_t kv_head_;
   const std::int32_t batch_;
   const Visibility visibility_;
@@ -321,6 +325,7 @@ class BackwardRun {
   bool packed_ = false;
   const float* d_out_ = nullptr;  // of the block's first row
   bool poisoned_ = false;         // the block's dO
+  bool exact_ = false;            // the block's rows have their maxima and factors
 };
 
 }  // namespace

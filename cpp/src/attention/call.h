@@ -11,19 +11,29 @@
 
 namespace headwise {
 
+inline constexpr double kLog2e = 1.4426950408889634074;
+inline constexpr double kLn2 = 0.69314718055994530942;
+
+// What a score in units of ln 2, or a natural one, is multiplied by to be natural.
+constexpr double UnitOf(bool log2) { return log2 ? kLn2 : 1.0; }
+
 struct AttentionCall {
   AttentionArgs args;
   AttentionPlan plan;
   const kernels::KernelTable* kernels;
   ThreadPool* pool;
   std::uint64_t job;      // this call's name at the pool
-  bool log2_units;        // scores carry the factor log2(e) from the start: nothing but masks comes between product and
-                          // softmax
-  float query_scale;      // what queries are multiplied by
-  float unit;             // natural score = tile score * unit
+  bool only_masks;        // nothing else comes between product and softmax
+  float lift;             // weights are exp(score - max) * 2^-lift, see SoftmaxTile
+  double unlift;          // 2^lift
   const float* additive;  // [H,D], scale folded in (additive scores)
   float* partials;        // direct with splits: states of all rows and splits
 
+  // Scores are natural, or in units of ln 2: queries then carry the factor log2(e), which saves one for every score.
+  float QueryScale(bool log2) const {
+    if (args.score_kind == ScoreKind::kAdditive) return 1.0F;
+    return log2 ? static_cast<float>(args.scale * kLog2e) : args.scale;
+  }
   std::int32_t group() const { return args.heads / args.kv_heads; }
   // Rows and keys of a batch entry that may be touched at all: packed sequences end where the next one begins.
   std::int32_t Queries(std::int32_t b) const { return args.q_starts == nullptr ? args.queries : args.q_lengths[b]; }
@@ -110,8 +120,11 @@ struct AttentionScratch {
   float* query_norms;         // [block_rows]
   float* scores;              // [block_rows, block_keys]
   std::uint8_t* visible;      // [block_rows, block_keys]
+  float* hidden;              // [block_keys]: what masks make of a row of zeros
+  float* norms;               // [block_keys]: of the keys, where they are looked at one by one
   float* wide;                // [block_keys, wide_dim]: keys or values that are no floats, widened
   RowStates rows;
+  std::uint8_t* natural;  // [task_rows]: whether a row's scores are natural by now
   std::uint64_t bytes;
 
   AttentionScratch(const AttentionPlan& plan, std::int32_t head_dim, int lanes, void* block) {
@@ -131,12 +144,15 @@ struct AttentionScratch {
     query_norms = carver.Take<float>(tile_rows);
     scores = carver.Take<float>(tile);
     visible = carver.Take<std::uint8_t>(tile);
+    hidden = carver.Take<float>(static_cast<std::uint64_t>(plan.block_keys));
+    norms = carver.Take<float>(static_cast<std::uint64_t>(plan.block_keys));
     wide = carver.Take<float>(
         CheckedMul(static_cast<std::uint64_t>(plan.block_keys), static_cast<std::uint64_t>(plan.wide_dim)));
     rows.max = carver.Take<float>(task_rows);
     rows.sums = carver.Take<float>(task_rows * static_cast<std::uint64_t>(lanes));
     rows.rescale = carver.Take<float>(task_rows);
     rows.acc = carver.Take<float>(CheckedMul(task_rows, padded_dim));
+    natural = carver.Take<std::uint8_t>(task_rows);
     bytes = carver.used();
   }
 };

@@ -1,5 +1,6 @@
 // Attention driver: the few query rows of one key/value head (all heads of its group) against keys and values where
-// they lie, so that each is read from memory once. Start reading at DirectTask.
+// they lie, so that each is read from memory once. Scores are natural: with few rows to a key it is not the softmax that
+// takes the time. Start reading at DirectTask.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -42,7 +43,7 @@ class DirectRun {
     for (std::int32_t h = 0; h < call_.group(); ++h) {
       float* to = scratch_.queries + std::int64_t{h} * args.queries * args.head_dim;
       call_.kernels->scale_rows(call_.Query(batch_, Head(h), 0), args.q_strides.row, queries, args.head_dim,
-                                call_.query_scale, false, to, args.head_dim);
+                                call_.QueryScale(false), false, to, args.head_dim);
       std::fill_n(to + std::int64_t{queries} * args.head_dim, std::int64_t{args.queries - queries} * args.head_dim,
                   0.0F);
     }
@@ -68,7 +69,8 @@ class DirectRun {
             keys,
             width,
             scratch_.scores + std::int64_t{in_group} * call_.args.queries * plan_.block_keys,
-            plan_.block_keys};
+            plan_.block_keys,
+            false};
   }
 
   void RunBlock(std::int32_t key, std::int32_t keys) {
@@ -149,8 +151,8 @@ class DirectRun {
         kernels.visible(scratch_.scores + std::int64_t{r} * ld, keys, scratch_.visible + std::int64_t{r} * ld);
       }
     }
-    (call_.log2_units ? kernels.softmax_log2 : kernels.softmax_natural)(
-        plan_.block_rows, width, scratch_.scores, ld, nullptr, 0.0F, rows.max, rows.sums, rows.rescale);
+    kernels.softmax_natural(plan_.block_rows, width, scratch_.scores, ld, nullptr, 0.0F, call_.lift, rows.max,
+                            rows.sums, rows.rescale);
     if (args.dropout_rate > 0.0F) {
       const kernels::Dropout dropout = call_.dropout();
       for (std::int32_t r = 0; r < plan_.block_rows; ++r) {
@@ -175,7 +177,7 @@ class DirectRun {
     const float sum = SumLanes(scratch_.rows.sums + std::int64_t{r} * call_.kernels->lanes, call_.kernels->lanes);
     const float* acc = scratch_.rows.acc + std::int64_t{r} * plan_.padded_dim;
     if (plan_.splits == 1) {
-      FinishRow(call_, batch_, Head(r / call_.args.queries), r % call_.args.queries, max, sum, acc);
+      FinishRow(call_, batch_, Head(r / call_.args.queries), r % call_.args.queries, false, max, sum, acc);
       return;
     }
     float* partial = call_.partials + ((head_row_ + r) * plan_.splits + split_) * PartialSize(plan_);
@@ -225,11 +227,11 @@ void MergeTask(void* context, std::int64_t index, int thread) {
     for (std::int32_t s = 0; s < plan.splits; ++s) {
       const float* partial = first + s * PartialSize(plan);
       if (partial[1] == 0.0F) continue;  // a split without a visible key
-      const auto factor = static_cast<float>(std::exp((static_cast<double>(partial[0]) - top) * call.unit));
+      const auto factor = static_cast<float>(std::exp(static_cast<double>(partial[0]) - top));
       sum += partial[1] * factor;
       for (std::int32_t c = 0; c < call.args.value_dim; ++c) acc[c] += partial[2 + c] * factor;
     }
-    FinishRow(call, b, g * call.group() + r / call.args.queries, r % call.args.queries, top, sum, acc);
+    FinishRow(call, b, g * call.group() + r / call.args.queries, r % call.args.queries, false, top, sum, acc);
   }
 }
 

@@ -7,8 +7,24 @@
 
 namespace headwise {
 
-void FinishRow(const AttentionCall& call, std::int32_t b, std::int32_t h, std::int32_t i, float max, float sum,
-               const float* acc) {
+RowSum::RowSum(const AttentionCall& call, std::int32_t h, bool log2, float max_score, float lifted_sum)
+    : max(static_cast<double>(max_score) * UnitOf(log2)), sum(static_cast<double>(lifted_sum) * call.unlift) {
+  double denominator = sum;
+  if (call.args.sinks != nullptr) {
+    const double logit = call.args.sinks[h];
+    const double top = std::max(max, logit);
+    factor = std::exp(max - top);
+    sink = std::exp(logit - top);
+    denominator = denominator * factor + sink;
+    sink /= denominator;
+  }
+  factor /= denominator;
+}
+
+double RowSum::LogSumExp() const { return max + std::log(sum); }
+
+void FinishRow(const AttentionCall& call, std::int32_t b, std::int32_t h, std::int32_t i, bool log2, float max,
+               float sum, const float* acc) {
   const AttentionArgs& args = call.args;
   if (i >= call.Queries(b)) return;  // the next sequence's
   float* out = call.Output(b, h, i);
@@ -21,25 +37,16 @@ void FinishRow(const AttentionCall& call, std::int32_t b, std::int32_t h, std::i
     return;
   }
 
-  // Once a row, in double: it costs nothing beside the row and keeps the state's rounding the only one.
-  const double natural_max = static_cast<double>(max) * call.unit;
-  if (log_sum_exp != nullptr) *log_sum_exp = static_cast<float>(natural_max + std::log(static_cast<double>(sum)));
-  double numerator = 1.0;
-  double denominator = sum;
-  if (args.sinks != nullptr) {
-    const double sink = args.sinks[h];
-    const double top = std::max(natural_max, sink);
-    numerator = std::exp(natural_max - top);
-    denominator = denominator * numerator + std::exp(sink - top);
-  }
-  const auto factor = static_cast<float>(numerator / denominator);
+  const RowSum row(call, h, log2, max, sum);
+  if (log_sum_exp != nullptr) *log_sum_exp = static_cast<float>(row.LogSumExp());
   if (args.sinks == nullptr) {
     call.kernels->divide(acc, args.value_dim, sum, out);
   } else {
-    call.kernels->scale(acc, args.value_dim, factor, out);
+    call.kernels->scale(acc, args.value_dim, static_cast<float>(row.factor * call.unlift), out);
   }
   if (weights != nullptr) {
-    (call.log2_units ? call.kernels->weights_log2 : call.kernels->weights_natural)(weights, args.keys, max, factor);
+    (log2 ? call.kernels->weights_log2 : call.kernels->weights_natural)(weights, args.keys, max,
+                                                                        static_cast<float>(row.factor));
   }
 }
 

@@ -10,7 +10,15 @@
 namespace headwise {
 namespace {
 
-constexpr std::int64_t kRowsOfTask = 64;
+// Rows of a task: as many numbers of all parts as take about a millisecond.
+constexpr std::int64_t kMostRows = 64;
+constexpr std::int64_t kTaskNumbers = std::int64_t{1} << 20;
+
+std::int64_t RowsOfMergeTask(const MergeArgs& args) {
+  const std::int64_t numbers = std::int64_t{args.parts} * (std::int64_t{args.size} + 1);
+  return std::clamp<std::int64_t>(kTaskNumbers / numbers, 1, kMostRows);
+}
+
 constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 
 class RowMerge {
@@ -58,8 +66,9 @@ std::int64_t RowsOf(const MergeArgs& args) { return std::int64_t{args.batch} * a
 
 void MergeRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const MergeArgs*>(context);
-  const std::int64_t end = std::min(RowsOf(args), (index + 1) * kRowsOfTask);
-  for (std::int64_t row = index * kRowsOfTask; row < end; ++row) RowMerge(args, row).Run();
+  const std::int64_t of_task = RowsOfMergeTask(args);
+  const std::int64_t end = std::min(RowsOf(args), (index + 1) * of_task);
+  for (std::int64_t row = index * of_task; row < end; ++row) RowMerge(args, row).Run();
 }
 
 }  // namespace
@@ -74,7 +83,8 @@ Status AddMerge(const MergeArgs& args, Job& job) {
   if (rows > 0 && args.size > 0 && (args.outputs == nullptr || args.out == nullptr)) {
     return Status::InvalidValue("outputs");
   }
-  return job.AddPhase((rows + kRowsOfTask - 1) / kRowsOfTask, MergeRows, const_cast<MergeArgs*>(&args));
+  const std::int64_t of_task = RowsOfMergeTask(args);
+  return job.AddPhase((rows + of_task - 1) / of_task, MergeRows, const_cast<MergeArgs*>(&args));
 }
 
 Status Merge(const MergeArgs& args, ThreadPool& pool) {

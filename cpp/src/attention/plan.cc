@@ -22,22 +22,54 @@ constexpr std::int64_t kChunkBytes = 64 << 20;
 
 // A task is one block of rows, short for the sake of AbortSignal and of the balance between threads; what a thread has
 // packed of a head it keeps from task to task. Only where a head is packed chunk by chunk do more blocks share a task.
-constexpr double kMostTaskFlops = 2e9;  // 50 ms at 40 GFLOP/s: beyond it, smaller blocks
+constexpr double kMostTaskFlops = 1.5e9;  // 40 ms at 40 GFLOP/s: beyond it, smaller blocks
+constexpr double kMostChunkedFlops =
+    3e9;  // every task of a head in chunks packs it anew, which few rows would not pay for
 constexpr int kBlocksPerChunkedTask = 4;
 
 constexpr int kEnoughTasks = 16;  // below it, smaller tiles for the sake of the threads
 constexpr int kLeastSplitKeys = 1024;
 constexpr int kDirectTasks = 64;
 
+// Where heads are so large that a whole block of keys is much work, blocks are shorter.
+constexpr std::int64_t kBlockNumbers = std::int64_t{1} << 21;
+
+constexpr int kSumChunkKeys = 2048;                           // keys packed at a time for the sums alone
+constexpr std::int64_t kFillNumbers = std::int64_t{1} << 20;  // a millisecond
+constexpr int kFillOverhead = 16;                             // what a row costs beside its numbers, in numbers
+
 constexpr int RoundUp(std::int64_t n, int to) { return static_cast<int>((n + to - 1) / to * to); }
 constexpr std::int64_t CeilDiv(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 
 }  // namespace
 
+std::int64_t RowsToFill(std::int32_t size) {
+  return std::max<std::int64_t>(kFillNumbers / (std::int64_t{size} + kFillOverhead), 1);
+}
+
+AttentionPlan PlanRowSums(const AttentionShape& s, const KernelGeometry& kernels) {
+  AttentionPlan plan{};
+  plan.block_keys = RoundUp(std::clamp(s.keys, 1, kBlockKeys), kernels.panel);
+  plan.block_rows = RoundUp(std::clamp(s.queries, 1, kBlockRows), kernels.row_tile);
+  const double row_flops = 2.0 * std::max(s.keys, 1) * double(s.head_dim);
+  while (row_flops * plan.block_rows > kMostTaskFlops && plan.block_rows > kernels.row_tile) {
+    plan.block_rows = RoundUp(plan.block_rows / 2, kernels.row_tile);
+  }
+  plan.task_rows = plan.block_rows;
+  plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.task_rows));
+  plan.chunk_keys = RoundUp(std::clamp(s.keys, 1, kSumChunkKeys), plan.block_keys);
+  plan.splits = 1;
+  plan.split_keys = plan.chunk_keys;
+  plan.tasks = std::int64_t{s.batch} * s.heads * plan.row_tasks;
+  return plan;
+}
+
 AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kernels) {
   AttentionPlan plan{};
   plan.padded_dim = RoundUp(s.value_dim, kernels.panel);
-  plan.block_keys = RoundUp(std::clamp(s.keys, 1, kBlockKeys), kernels.panel);
+  const std::int64_t size = std::max<std::int64_t>(std::int64_t{s.head_dim} + s.value_dim, 1);
+  const auto most_keys = static_cast<int>(std::clamp<std::int64_t>(kBlockNumbers / size, 1, kBlockKeys));
+  plan.block_keys = RoundUp(std::clamp(s.keys, 1, most_keys), kernels.panel);
   const std::int64_t group = s.kv_heads > 0 ? s.heads / s.kv_heads : 0;
   const std::int64_t group_rows = group * s.queries;
   const std::int64_t kv_heads = std::int64_t{s.batch} * s.kv_heads;
@@ -48,7 +80,8 @@ AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kerne
     plan.task_rows = plan.block_rows;
     plan.row_tasks = 1;
     const std::int64_t wanted = CeilDiv(kDirectTasks, std::max<std::int64_t>(kv_heads, 1));
-    plan.splits = static_cast<int>(std::clamp<std::int64_t>(s.keys / kLeastSplitKeys, 1, wanted));
+    const std::int64_t least = std::min<std::int64_t>(kLeastSplitKeys, std::int64_t{8} * plan.block_keys);
+    plan.splits = static_cast<int>(std::clamp<std::int64_t>(s.keys / least, 1, wanted));
     plan.split_keys = RoundUp(CeilDiv(std::max(s.keys, 1), plan.splits), plan.block_keys);
     plan.splits = static_cast<int>(CeilDiv(std::max(s.keys, 1), plan.split_keys));
     plan.chunk_keys = plan.split_keys;
@@ -66,7 +99,7 @@ AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kerne
   plan.block_rows = block_rows;
 
   const double row_flops = 2.0 * std::max(s.keys, 1) * (double(s.head_dim) + s.value_dim);
-  while (row_flops * plan.block_rows > kMostTaskFlops && plan.block_rows > 2 * kernels.row_tile) {
+  while (row_flops * plan.block_rows > kMostTaskFlops && plan.block_rows > kernels.row_tile) {
     plan.block_rows = RoundUp(plan.block_rows / 2, kernels.row_tile);
   }
 
@@ -76,7 +109,10 @@ AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kerne
   plan.chunk_keys = fitting >= keys ? RoundUp(keys, plan.block_keys)
                                     : std::max<int>(static_cast<int>(fitting / plan.block_keys), 1) * plan.block_keys;
   int blocks = fitting >= keys ? 1 : kBlocksPerChunkedTask;
-  while (blocks > 1 && heads * CeilDiv(s.queries, blocks * plan.block_rows) < kEnoughTasks) --blocks;
+  while (blocks > 1 && (heads * CeilDiv(s.queries, blocks * plan.block_rows) < kEnoughTasks ||
+                        row_flops * blocks * plan.block_rows > kMostChunkedFlops)) {
+    --blocks;
+  }
   plan.task_rows = blocks * plan.block_rows;
   plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.task_rows));
   plan.splits = 1;

@@ -36,4 +36,13 @@ struct AttentionPlan {
 
 AttentionPlan PlanAttention(const AttentionShape& shape, const KernelGeometry& kernels);
 
+inline constexpr int kMostSumRows = 64;
+
+// For the scores' maxima and sums alone, without values, tiled whatever the shape; at most
+// kMostSumRows rows a task.
+AttentionPlan PlanRowSums(const AttentionShape& shape, const KernelGeometry& kernels);
+
+// Rows that a task fills with `size` zeros each.
+std::int64_t RowsToFill(std::int32_t size);
+
 }  // namespace headwise

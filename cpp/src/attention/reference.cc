@@ -3,10 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/reference_masks.h"
-#include "attention/visibility.h"
+#include "attention/reference_rules.h"
 #include "headwise/attention.h"
-#include "kernels/dropout.h"
 #include "memory/aligned.h"
 
 namespace headwise {
@@ -18,12 +16,6 @@ const float* At(const float* data, const Strides& s, std::int32_t b, std::int32_
   return data + std::int64_t{b} * s.batch + std::int64_t{h} * s.head + std::int64_t{i} * s.row;
 }
 
-template <class T>
-T Broadcast(const T* data, const BroadcastStrides& s, std::int32_t b, std::int32_t h, std::int32_t i, std::int32_t j) {
-  return data[std::int64_t{b} * s.batch + std::int64_t{h} * s.head + std::int64_t{i} * s.row +
-              std::int64_t{j} * s.column];
-}
-
 class ReferenceRow {
  public:
   ReferenceRow(const AttentionArgs& args, double* scores, std::int32_t b, std::int32_t h, std::int32_t i)
@@ -33,10 +25,9 @@ class ReferenceRow {
         h_(h),
         i_(i),
         g_(h / (args.heads / args.kv_heads)),
-        q_start_(args.q_starts == nullptr ? 0 : args.q_starts[b]),
-        k_start_(args.k_starts == nullptr ? 0 : args.k_starts[b]),
-        keys_(args.k_starts == nullptr ? args.keys : args.kv_lengths[b]),
-        visibility_(args, b) {}
+        q_start_(reference::FirstQuery(args, b)),
+        k_start_(reference::FirstKey(args, b)),
+        keys_(args.k_starts == nullptr ? args.keys : args.kv_lengths[b]) {}
 
   void Run() {
     double max = -kInfinity;
@@ -82,19 +73,8 @@ class ReferenceRow {
     Store(ScoreStage::kRaw, j, score);
     if (a_.softcap > 0.0F) score = a_.softcap * std::tanh(score / a_.softcap);
     Store(ScoreStage::kSoftcapped, j, score);
-    bool visible = true;
-    if (a_.bias != nullptr) {
-      const double bias = Broadcast(a_.bias, a_.bias_strides, b_, h_, i_, j);
-      visible &= bias != -kInfinity;
-      score += bias;
-    }
-    if (a_.alibi_slopes != nullptr) {
-      score -= a_.alibi_slopes[h_] * std::fabs(static_cast<double>(visibility_.Position(i_) - j));
-    }
-    const KeyRange range = visibility_.Row(i_);
-    visible &= j >= range.begin && j < range.end;
-    visible &= !Hidden(j);
-    if (!visible) score = -kInfinity;
+    score += reference::Bias(a_, b_, h_, i_, j) + reference::Alibi(a_, b_, h_, i_, j);
+    if (!Sees(j)) score = -kInfinity;
     Store(ScoreStage::kMasked, j, score);
     return score;
   }
@@ -105,26 +85,19 @@ class ReferenceRow {
   }
 
   void Output(bool any, double denominator) const {
-    const kernels::Dropout dropout(a_.dropout_rate, a_.dropout_seed_low, a_.dropout_seed_high);
-    const KeyRange range = visibility_.Row(i_);
     float* out = const_cast<float*>(At(a_.out, a_.out_strides, b_, h_, i_ + q_start_));
     for (std::int32_t c = 0; c < a_.value_dim; ++c) {
       double sum = 0.0;
-      for (std::int32_t j = range.begin; any && j < range.end; ++j) {
-        if (Hidden(j)) continue;
-        double weight = scores_[j];
-        if (a_.dropout_rate > 0.0F) weight *= dropout.Factor(b_, h_, i_, j);
-        sum += weight * At(a_.v, a_.v_strides, b_, g_, j + k_start_)[c];
+      for (std::int32_t j = 0; any && j < keys_; ++j) {
+        if (!Sees(j)) continue;
+        sum +=
+            scores_[j] * reference::DropoutFactor(a_, b_, h_, i_, j) * At(a_.v, a_.v_strides, b_, g_, j + k_start_)[c];
       }
       out[c] = static_cast<float>(any ? sum / denominator : 0.0);
     }
   }
 
-  bool Hidden(std::int32_t j) const {
-    if (!MaskShows(a_, b_, h_, i_, j) || !BlockMaskShows(a_, i_, j)) return true;
-    if (a_.key_padding_mask != nullptr && a_.key_padding_mask[std::int64_t{b_} * a_.keys + j] == 0) return true;
-    return a_.bias != nullptr && static_cast<double>(Broadcast(a_.bias, a_.bias_strides, b_, h_, i_, j)) == -kInfinity;
-  }
+  bool Sees(std::int32_t j) const { return reference::Sees(a_, b_, h_, i_, j); }
 
   void Weights(bool any, double denominator) const {
     if (a_.weights == nullptr) return;
@@ -139,7 +112,6 @@ class ReferenceRow {
   const AttentionArgs& a_;
   double* scores_;
   const std::int32_t b_, h_, i_, g_, q_start_, k_start_, keys_;
-  const Visibility visibility_;
 };
 
 }  // namespace

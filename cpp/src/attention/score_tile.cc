@@ -62,7 +62,7 @@ MaskSummary SummarizeMask(const AttentionArgs& args, const ScoreTile& tile) {
 }
 
 void CopyRow(const AttentionCall& call, const ScoreTile& tile, std::int32_t r) {
-  call.kernels->scale(tile.scores + r * tile.ld, tile.keys, call.unit,
+  call.kernels->scale(tile.scores + r * tile.ld, tile.keys, static_cast<float>(UnitOf(tile.log2)),
                       call.Scores(tile.batch, tile.head, tile.row + r) + tile.key);
 }
 
@@ -94,6 +94,21 @@ void FillRow(float* to, std::int32_t count) { std::fill(to, to + count, -std::nu
 
 }  // namespace
 
+void HideScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, std::int32_t row,
+                float* s) {
+  const AttentionArgs& args = call.args;
+  if (args.mask != nullptr) MaskScores(call, tile, row, s);
+  if (args.key_padding_mask != nullptr) call.kernels->mask(s, tile.keys, PaddingRow(args, tile), 1);
+  const KeyRange seen = visibility.Row(row);
+  if (visibility.ring() || seen.begin > tile.key || seen.end < tile.key + tile.keys) {
+    HideOthers(call, tile, s,
+               [&](auto&& see) { visibility.ForEachVisible(seen, tile.key, tile.key + tile.keys, see); });
+  }
+  if (const BlockMask blocks(args); blocks.given()) {
+    HideOthers(call, tile, s, [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
+  }
+}
+
 TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile) {
   const AttentionArgs& args = call.args;
   const std::int32_t last_row = tile.row + tile.rows;
@@ -122,7 +137,7 @@ TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, 
 void FinishScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks) {
   const AttentionArgs& args = call.args;
   const kernels::KernelTable& kernels = *call.kernels;
-  const bool plain = call.log2_units && masks == TileMasks::kOpen && tile.width == tile.keys &&
+  const bool plain = call.only_masks && masks == TileMasks::kOpen && tile.width == tile.keys &&
                      args.score_stage == ScoreStage::kNone && args.weights == nullptr;
   if (plain) return;
 
@@ -146,18 +161,7 @@ void FinishScores(const AttentionCall& call, const Visibility& visibility, const
                                                 static_cast<float>(visibility.Position(row) - position));
                             });
     }
-    if (masks == TileMasks::kPartial) {
-      if (args.mask != nullptr) MaskScores(call, tile, row, s);
-      if (args.key_padding_mask != nullptr) kernels.mask(s, tile.keys, PaddingRow(args, tile), 1);
-      const KeyRange seen = visibility.Row(row);
-      if (visibility.ring() || seen.begin > tile.key || seen.end < tile.key + tile.keys) {
-        HideOthers(call, tile, s,
-                   [&](auto&& see) { visibility.ForEachVisible(seen, tile.key, tile.key + tile.keys, see); });
-      }
-      if (const BlockMask blocks(args); blocks.given()) {
-        HideOthers(call, tile, s, [&](auto&& see) { blocks.ForEachListed(row, tile.key, tile.key + tile.keys, see); });
-      }
-    }
+    if (masks == TileMasks::kPartial) HideScores(call, visibility, tile, row, s);
     if (tile.keys < tile.width) kernels.hide(s, tile.keys, tile.width);
     if (args.score_stage == ScoreStage::kMasked) CopyRow(call, tile, r);
     // In the tile's units, normalised when the row is finished.

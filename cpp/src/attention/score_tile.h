@@ -17,6 +17,7 @@ struct ScoreTile {
   std::int32_t width;
   float* scores;
   std::int64_t ld;
+  bool log2;  // scores are in units of ln 2
 };
 
 enum class TileMasks {
@@ -31,6 +32,10 @@ TileMasks ClassifyTile(const AttentionCall& call, const Visibility& visibility, 
 
 // Turns products into masked scores in place, hides the padding, and copies scores and unnormalised weights out.
 void FinishScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, TileMasks masks);
+
+// Hides what row `row` of a partly masked tile may not see: `s` are its scores.
+void HideScores(const AttentionCall& call, const Visibility& visibility, const ScoreTile& tile, std::int32_t row,
+                float* s);
 
 // For a tile that is skipped: what the caller's score and weight tensors hold there. Needs the products in the tile
 // when ScoresNeedProducts, else nothing.

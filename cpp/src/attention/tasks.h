@@ -10,6 +10,15 @@ namespace headwise {
 // Some rows of one head against all keys, packed block by block.
 void TiledTask(void* call, std::int64_t index, int thread);
 
+// Which they are; the last rows come first.
+struct TaskRows {
+  std::int32_t batch, head, first, last;
+};
+TaskRows RowsOfTask(const AttentionCall& call, std::int64_t index);
+
+// The softmax alone, in natural units, for a call without values: the rows' maxima and sums of lifted weights.
+void TiledSums(const AttentionCall& call, std::int64_t index, int thread, float* max, float* sums);
+
 // All rows of one key/value head against one split of the keys, where they lie. With several splits the states go to
 // call.partials, and MergeTask joins those of one key/value head.
 void DirectTask(void* call, std::int64_t index, int thread);

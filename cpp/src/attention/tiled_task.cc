@@ -15,26 +15,48 @@ constexpr std::int32_t RoundUp(std::int32_t n, std::int32_t to) { return (n + to
 
 constexpr std::int32_t kStripTiles = 2;  // rows of a strip, in the kernel's tiles
 
+// In units of ln 2 the terms of a score are rounded once more than natural ones, and end at 2.4e38. Where the norms of a query
+// and of a key that it sees allow terms larger than this, a block of rows goes on in natural units. What is hidden has no say.
+constexpr float kLargestLog2 = 256.0F;
+
 enum BlockState : std::uint8_t { kAbsent = 0, kFinite = 1, kPoisoned = 2 };
 
 class TiledRun {
  public:
-  TiledRun(const AttentionCall& call, std::int64_t index, int thread)
+  TiledRun(const AttentionCall& call, const TaskRows& rows, int thread)
       : call_(call),
         plan_(call.plan),
         scratch_(call.plan, call.args.head_dim, call.kernels->lanes, call.Scratch(thread)),
-        batch_(static_cast<std::int32_t>(index / plan_.row_tasks / call.args.heads)),
-        head_(static_cast<std::int32_t>(index / plan_.row_tasks % call.args.heads)),
+        batch_(rows.batch),
+        head_(rows.head),
         kv_head_(head_ / call.group()),
-        visibility_(call.args, batch_) {
-    const auto row_task = static_cast<std::int32_t>(plan_.row_tasks - 1 - index % plan_.row_tasks);
-    first_row_ = row_task * plan_.task_rows;
-    last_row_ = std::min(first_row_ + plan_.task_rows, call.Queries(batch_));
-  }
+        visibility_(call.args, batch_),
+        first_row_(rows.first),
+        last_row_(rows.last) {}
 
   void Run() {
     if (first_row_ >= last_row_) return;
-    StartStates();
+    Pass(call_.only_masks);
+    for (std::int32_t row = first_row_; row < last_row_; ++row) {
+      const RowStates state = StatesOf(row);
+      FinishRow(call_, batch_, head_, row, !IsNatural(row), *state.max, SumLanes(state.sums, call_.kernels->lanes),
+                state.acc);
+    }
+  }
+
+  void RunSums(float* max, float* sums) {
+    Pass(false);
+    for (std::int32_t row = first_row_; row < last_row_; ++row) {
+      const RowStates state = StatesOf(row);
+      max[row - first_row_] = *state.max;
+      sums[row - first_row_] = SumLanes(state.sums, call_.kernels->lanes);
+    }
+  }
+
+ private:
+  // All rows against all keys.
+  void Pass(bool log2) {
+    StartStates(log2);
     const std::int32_t keys = call_.Keys(batch_);
     for (std::int32_t chunk = 0; chunk < keys; chunk += plan_.chunk_keys) {
       OpenChunk(chunk);
@@ -43,24 +65,40 @@ class TiledRun {
         RunRows(row, std::min(row + plan_.block_rows, last_row_), chunk, chunk_end);
       }
     }
-    for (std::int32_t row = first_row_; row < last_row_; ++row) {
-      const RowStates state = StatesOf(row);
-      FinishRow(call_, batch_, head_, row, *state.max, SumLanes(state.sums, call_.kernels->lanes), state.acc);
-    }
   }
 
- private:
   RowStates StatesOf(std::int32_t row) const {
     const std::int64_t at = row - first_row_;
     return {scratch_.rows.max + at, scratch_.rows.sums + at * call_.kernels->lanes, scratch_.rows.rescale + at,
             scratch_.rows.acc + at * plan_.padded_dim};
   }
 
-  void StartStates() {
+  void StartStates(bool log2) {
     const std::int64_t rows = last_row_ - first_row_;
     std::fill_n(scratch_.rows.max, rows, std::numeric_limits<float>::lowest());
     std::fill_n(scratch_.rows.sums, rows * call_.kernels->lanes, 0.0F);
     std::fill_n(scratch_.rows.acc, rows * plan_.padded_dim, 0.0F);
+    std::fill_n(scratch_.natural, rows, log2 ? 0 : 1);
+  }
+
+  bool IsNatural(std::int32_t row) const { return scratch_.natural[row - first_row_] != 0; }
+
+  // Goes over to natural units in a block of rows, whose keys before `key` have been taken in.
+  void GoNatural(std::int32_t row, std::int32_t row_end, std::int32_t key) {
+    log2_ = false;
+    for (std::int32_t i = row; i < row_end; ++i) {
+      scratch_.natural[i - first_row_] = 1;
+      if (float* weights = call_.Weights(batch_, head_, i)) {
+        call_.kernels->scale(weights, key, static_cast<float>(kLn2), weights);
+      }
+      const RowStates state = StatesOf(i);
+      if (*state.max == std::numeric_limits<float>::lowest()) continue;
+      const double natural = static_cast<double>(*state.max) * kLn2;
+      *state.max = static_cast<float>(natural);
+      const auto factor = static_cast<float>(std::exp(natural - static_cast<double>(*state.max)));
+      call_.kernels->scale(state.sums, call_.kernels->lanes, factor, state.sums);
+      call_.kernels->scale(state.acc, plan_.padded_dim, factor, state.acc);
+    }
   }
 
   // Forgets packed blocks unless they are of this very head and chunk.
@@ -89,7 +127,7 @@ class TiledRun {
       const FloatRows k = KeyRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
       call_.kernels->pack_transposed(k.data, k.stride, keys, args.head_dim, PackedKeys(block));
       const float key_norm =
-          call_.log2_units ? call_.kernels->norms(k.data, k.stride, keys, args.head_dim, nullptr) : 0.0F;
+          call_.only_masks ? call_.kernels->norms(k.data, k.stride, keys, args.head_dim, nullptr) : 0.0F;
       const FloatRows v = ValueRows(call_, batch_, kv_head_, key, keys, scratch_.wide);
       const float squares =
           call_.kernels->pack_columns(v.data, v.stride, keys, args.value_dim, PackedValues(block), ValuePanel());
@@ -105,27 +143,30 @@ class TiledRun {
   }
 
   void RunRows(std::int32_t row, std::int32_t row_end, std::int32_t chunk, std::int32_t chunk_end) {
-    const AttentionArgs& args = call_.args;
     const std::int32_t rows = row_end - row;
     bool queries_ready = false;
+    log2_ = !IsNatural(row);
     for (std::int32_t key = chunk; key < chunk_end; key += plan_.block_keys) {
       const std::int32_t keys = std::min(plan_.block_keys, chunk_end - key);
-      const ScoreTile tile = VisiblePart(row, rows, key, keys);
+      ScoreTile tile = VisiblePart(row, rows, key, keys);
       const TileMasks masks = ClassifyTile(call_, visibility_, tile);
       if (masks == TileMasks::kHidden && !ScoresNeedProducts(call_)) {
         FinishHiddenTile(call_, tile);
         continue;
       }
       if (!queries_ready) {
-        call_.kernels->scale_rows(call_.Query(batch_, head_, row), args.q_strides.row, rows, args.head_dim,
-                                  call_.query_scale, false, scratch_.queries, args.head_dim);
-        if (call_.log2_units) {
-          call_.kernels->norms(scratch_.queries, args.head_dim, rows, args.head_dim, scratch_.query_norms);
-        }
+        ScaleQueries(row, rows);
         queries_ready = true;
       }
       const std::int32_t block = (key - chunk) / plan_.block_keys;
       const BlockState state = Pack(block, key, keys);
+      // Before the block is cut into strips, so that all its rows change at one place.
+      if (log2_ && masks != TileMasks::kHidden && !(largest_query_ * scratch_.key_norms[block] <= kLargestLog2) &&
+          AnyBeyond(tile, masks)) {
+        GoNatural(row, row_end, key);
+        ScaleQueries(row, rows);
+        tile.log2 = false;
+      }
       const std::int32_t strip = StripRows(tile);
       if (strip == rows) {
         RunTile(tile, row, block, state, masks);
@@ -136,6 +177,13 @@ class TiledRun {
         RunTile(part, row, block, state, ClassifyTile(call_, visibility_, part));
       }
     }
+  }
+
+  void ScaleQueries(std::int32_t row, std::int32_t rows) {
+    const std::int32_t dim = call_.args.head_dim;
+    call_.kernels->scale_rows(call_.Query(batch_, head_, row), call_.args.q_strides.row, rows, dim,
+                              call_.QueryScale(log2_), false, scratch_.queries, dim);
+    if (log2_) largest_query_ = call_.kernels->norms(scratch_.queries, dim, rows, dim, scratch_.query_norms);
   }
 
   // Where an edge of what rows may see runs through a tile (causality, a window), few rows at a time leave little to compute
@@ -161,9 +209,28 @@ class TiledRun {
     }
     FinishScores(call_, visibility_, tile, masks);
     // Their norms bound scores that are products alone, none of them hidden.
-    const bool bounded = call_.log2_units && masks == TileMasks::kOpen && tile.width == tile.keys;
+    const bool bounded = log2_ && masks == TileMasks::kOpen && tile.width == tile.keys;
     Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
                bounded ? scratch_.query_norms + (tile.row - row) : nullptr, scratch_.key_norms[block]);
+  }
+
+  // Whether a row of a block's tile sees a key beyond the limit, by their norms.
+  bool AnyBeyond(const ScoreTile& tile, TileMasks masks) const {
+    const FloatRows k = KeyRows(call_, batch_, kv_head_, tile.key, tile.keys, scratch_.wide);
+    call_.kernels->norms(k.data, k.stride, tile.keys, call_.args.head_dim, scratch_.norms);
+    std::fill_n(scratch_.hidden, tile.keys, 0.0F);
+    for (std::int32_t r = 0; r < tile.rows; ++r) {
+      if (masks == TileMasks::kPartial) {
+        std::fill_n(scratch_.hidden, tile.keys, 0.0F);
+        HideScores(call_, visibility_, tile, tile.row + r, scratch_.hidden);
+      }
+      bool beyond = false;
+      for (std::int32_t j = 0; j < tile.keys; ++j) {
+        beyond |= scratch_.hidden[j] == 0.0F && scratch_.query_norms[r] * scratch_.norms[j] > kLargestLog2;
+      }
+      if (beyond) return true;
+    }
+    return false;
   }
 
   // Whether keys that no row may see are left out: not where hidden scores or weights are asked for, nor in a ring, whose keys
@@ -191,8 +258,8 @@ class TiledRun {
         end = last;
       }
     }
-    return {batch_,          head_,           row, rows, key + begin, end - begin, RoundUp(end - begin, panel),
-            scratch_.scores, plan_.block_keys};
+    return {batch_,           head_, row, rows, key + begin, end - begin, RoundUp(end - begin, panel), scratch_.scores,
+            plan_.block_keys, log2_};
   }
 
   void Products(const ScoreTile& tile, const float* queries, const float* keys) {
@@ -217,8 +284,8 @@ class TiledRun {
         kernels.visible(tile.scores + r * tile.ld, tile.keys, scratch_.visible + r * tile.ld);
       }
     }
-    const bool rescaled = (call_.log2_units ? kernels.softmax_log2 : kernels.softmax_natural)(
-        tile.rows, tile.width, tile.scores, tile.ld, norms, key_norm, rows.max, rows.sums, rows.rescale);
+    const bool rescaled = (log2_ ? kernels.softmax_log2 : kernels.softmax_natural)(
+        tile.rows, tile.width, tile.scores, tile.ld, norms, key_norm, call_.lift, rows.max, rows.sums, rows.rescale);
     if (call_.args.dropout_rate > 0.0F) {
       const kernels::Dropout dropout = call_.dropout();
       for (std::int32_t r = 0; r < tile.rows; ++r) {
@@ -259,14 +326,30 @@ class TiledRun {
   const std::int32_t head_;
   const std::int32_t kv_head_;
   const Visibility visibility_;
-  std::int32_t first_row_;
-  std::int32_t last_row_;
+  const std::int32_t first_row_;
+  const std::int32_t last_row_;
+  bool log2_ = false;           // scores are in units of ln 2
+  float largest_query_ = 0.0F;  // the largest norm of the block's queries, scaled
 };
 
 }  // namespace
 
-void TiledTask(void* call, std::int64_t index, int thread) {
-  TiledRun(*static_cast<const AttentionCall*>(call), index, thread).Run();
+TaskRows RowsOfTask(const AttentionCall& call, std::int64_t index) {
+  const AttentionPlan& plan = call.plan;
+  const auto batch = static_cast<std::int32_t>(index / plan.row_tasks / call.args.heads);
+  const auto head = static_cast<std::int32_t>(index / plan.row_tasks % call.args.heads);
+  const std::int64_t first = (plan.row_tasks - 1 - index % plan.row_tasks) * plan.task_rows;
+  const std::int64_t last = std::min<std::int64_t>(first + plan.task_rows, call.Queries(batch));
+  return {batch, head, static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)};
+}
+
+void TiledTask(void* context, std::int64_t index, int thread) {
+  const AttentionCall& call = *static_cast<const AttentionCall*>(context);
+  TiledRun(call, RowsOfTask(call, index), thread).Run();
+}
+
+void TiledSums(const AttentionCall& call, std::int64_t index, int thread, float* max, float* sums) {
+  TiledRun(call, RowsOfTask(call, index), thread).RunSums(max, sums);
 }
 
 }  // namespace headwise

@@ -200,7 +200,9 @@ void DropoutNode::Apply(const float* from, float* to, std::int64_t index, bool a
   }
 }
 
-Status EmbedNode::Forward(Graph& /*graph*/, Job& job) { return job.AddPhase(RowBlocks(y_->rows), &LookUp, this); }
+Status EmbedNode::Forward(Graph& /*graph*/, Job& job) {
+  return job.AddPhase(RowBlocks(y_->rows, y_->width), &LookUp, this);
+}
 
 Status EmbedNode::Backward(Graph& /*graph*/, Job& job) {
   if (!y_->written) return Status::Ok();
@@ -213,7 +215,7 @@ Status EmbedNode::Backward(Graph& /*graph*/, Job& job) {
 
 void EmbedNode::LookUp(void* context, std::int64_t index, int /*thread*/) {
   const auto& node = *static_cast<const EmbedNode*>(context);
-  const RowRange rows = RowsOfBlock(index, node.y_->rows);
+  const RowRange rows = RowsOfBlock(index, node.y_->rows, node.y_->width);
   const std::int64_t width = node.y_->width;
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const float* from = node.table_->data + node.ids_[row] * width;
@@ -241,7 +243,9 @@ void EmbedNode::AddPositions(void* context, std::int64_t index, int /*thread*/) 
   SumByPosition(*node.y_, node.length_, ColumnsOfBlock(index, node.y_->width), node.positions_->gradient);
 }
 
-Status PositionNode::Forward(Graph& /*graph*/, Job& job) { return job.AddPhase(RowBlocks(y_->rows), &Sum, this); }
+Status PositionNode::Forward(Graph& /*graph*/, Job& job) {
+  return job.AddPhase(RowBlocks(y_->rows, y_->width), &Sum, this);
+}
 
 Status PositionNode::Backward(Graph& /*graph*/, Job& job) {
   if (!y_->written) return Status::Ok();
@@ -251,7 +255,7 @@ Status PositionNode::Backward(Graph& /*graph*/, Job& job) {
 
 void PositionNode::Sum(void* context, std::int64_t index, int /*thread*/) {
   const auto& node = *static_cast<const PositionNode*>(context);
-  const RowRange rows = RowsOfBlock(index, node.y_->rows);
+  const RowRange rows = RowsOfBlock(index, node.y_->rows, node.y_->width);
   const std::int64_t width = node.y_->width;
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const float* position = node.positions_->data + row % node.length_ * width;

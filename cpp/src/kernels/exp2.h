@@ -4,7 +4,8 @@
 // is at most kExp2MaxUlp units in the last place, tested over the range (between the two, results are denormal).
 // Method: n = round(x), 2^x = 2^n * 2^(x - n); a minimax polynomial of degree 6 on [-1/2, 1/2] (Remez, relative error).
 // Adding 1.5 * 2^23 + 127 rounds x and leaves n + 127 in the low mantissa bits, which moved up are the float 2^n; n = -127
-// gives 0.
+// gives 0. A result times 2^-lift for a whole number lift costs nothing: it is one more summand of that constant; the
+// range then ends lift earlier at the lower end, and one of 0 begins there.
 #pragma once
 
 #include "simd/simd.h"
@@ -26,9 +27,10 @@ extern const Exp2Constants& kExp2Constants;
 struct Exp2 {
   using V = simd::Vector;
 
-  explicit Exp2(const Exp2Constants& from)
-      : magic(simd::Splat(from.magic)),
-        lowest(simd::Splat(from.lowest)),
+  // Results come times 2^-lift, for a whole number lift of 0 ... 96.
+  explicit Exp2(const Exp2Constants& from, float lift = 0.0F)
+      : magic(simd::Splat(from.magic - lift)),
+        lowest(simd::Splat(from.lowest + lift)),
         log2e(simd::Splat(from.log2e)),
         c{simd::Splat(from.c[0]), simd::Splat(from.c[1]), simd::Splat(from.c[2]), simd::Splat(from.c[3]),
           simd::Splat(from.c[4]), simd::Splat(from.c[5]), simd::Splat(from.c[6])} {}

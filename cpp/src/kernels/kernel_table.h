@@ -28,10 +28,10 @@ struct KernelTable {
   void (*additive_scores)(int rows, const float* q, std::ptrdiff_t ldq, const float* panel, int k, const float* weights,
                           float* s, std::ptrdiff_t lds);
   // SoftmaxTile, scores in units of ln 2 and natural.
-  bool (*softmax_log2)(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float* max,
-                       float* sums, float* rescale);
+  bool (*softmax_log2)(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float lift,
+                       float* max, float* sums, float* rescale);
   bool (*softmax_natural)(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm,
-                          float* max, float* sums, float* rescale);
+                          float lift, float* max, float* sums, float* rescale);
   // target[i] = e^(s[i] - max) * factor (2^ in units of ln 2), any count.
   void (*weights_log2)(float* s, std::ptrdiff_t count, float max, float factor);
   void (*weights_natural)(float* s, std::ptrdiff_t count, float max, float factor);
@@ -73,11 +73,11 @@ struct KernelTable {
                     std::ptrdiff_t target_stride);
   void (*from_panels)(const float* panels, int rows, int size, float factor, bool add, float* target,
                       std::ptrdiff_t stride);
-  // SoftmaxBackwardTile, scores in units of ln 2 and natural.
-  void (*softmax_backward_log2)(int rows, float* s, float* dp, const float* shift, const float* delta,
-                                const float* dropout, float* ds, std::ptrdiff_t ld);
-  void (*softmax_backward_natural)(int rows, float* s, float* dp, const float* shift, const float* delta,
-                                   const float* dropout, float* ds, std::ptrdiff_t ld);
+  // SoftmaxBackwardTile, from the row's log-sum-exp, and from its maximum and factor.
+  void (*softmax_backward)(int rows, float* s, float* dp, const float* shift, const float* delta, const float* dropout,
+                           float* ds, std::ptrdiff_t ld);
+  void (*softmax_backward_exact)(int rows, float* s, float* dp, const float* shift, const float* factor,
+                                 const float* delta, const float* dropout, float* ds, std::ptrdiff_t ld);
   void (*cap_slope)(int rows, const float* capped, float cap, float* dp, float* ds, std::ptrdiff_t ld);
   // Gelu, exact and by tanh.
   void (*gelu)(const float* x, std::ptrdiff_t count, float* y);

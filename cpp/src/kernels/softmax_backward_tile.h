@@ -1,10 +1,13 @@
 // Kernel: one panel of scores and of dO V^T -> weights and score gradients.
 //
-// Contract: `s` and `dp` are panels of `rows` rows of kPanel floats; hidden scores are -infinity. shift[r] is the row's
-// log-sum-exp in the scores' units (+infinity for a row without a visible key), delta[r] = dO_r . O_r. On return s holds
+// Contract: `s` and `dp` are panels of `rows` rows of kPanel floats; hidden scores are -infinity. scores are natural.
+// shift[r] is the row's log-sum-exp (+infinity for a row without a visible key), delta[r] = dO_r . O_r. On return s holds
 // the weights (times dropout's factor when there is one) and dp the gradients of the scores, which also stand in
 // ds[r * ld + column]. A hidden score's weight and gradient are exactly 0, whatever dp held: that is selected, not
 // multiplied.
+// RunExact takes the row's maximum as shift, and what exp(score - maximum) is multiplied by to be the weight:
+// unlike a log-sum-exp these lose no digit, however large the scores. A key that has all the weight gets a gradient of 0:
+// that is what is left when its own dp, which delta then is, goes off itself (NaN stays NaN).
 #pragma once
 
 #include <cstddef>
@@ -22,13 +25,21 @@ struct SoftmaxBackwardTile {
   static constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
   // `dropout` is a panel of factors, or null.
-  template <bool kLog2Units>
   static void Run(int rows, float* s, float* dp, const float* shift, const float* delta, const float* dropout,
                   float* ds, std::ptrdiff_t ld) {
     if (dropout == nullptr) {
-      Rows<kLog2Units, false>(rows, s, dp, shift, delta, nullptr, ds, ld);
+      Rows<false, false>(rows, s, dp, shift, nullptr, delta, nullptr, ds, ld);
     } else {
-      Rows<kLog2Units, true>(rows, s, dp, shift, delta, dropout, ds, ld);
+      Rows<true, false>(rows, s, dp, shift, nullptr, delta, dropout, ds, ld);
+    }
+  }
+
+  static void RunExact(int rows, float* s, float* dp, const float* shift, const float* factor, const float* delta,
+                       const float* dropout, float* ds, std::ptrdiff_t ld) {
+    if (dropout == nullptr) {
+      Rows<false, true>(rows, s, dp, shift, factor, delta, nullptr, ds, ld);
+    } else {
+      Rows<true, true>(rows, s, dp, shift, factor, delta, dropout, ds, ld);
     }
   }
 
@@ -50,9 +61,10 @@ struct SoftmaxBackwardTile {
   }
 
  private:
-  template <bool kLog2Units, bool kDropout>
-  [[gnu::always_inline]] static inline void Rows(int rows, float* s, float* dp, const float* shift, const float* delta,
-                                                 const float* dropout, float* ds, std::ptrdiff_t ld) {
+  template <bool kDropout, bool kExact>
+  [[gnu::always_inline]] static inline void Rows(int rows, float* s, float* dp, const float* shift, const float* factor,
+                                                 const float* delta, const float* dropout, float* ds,
+                                                 std::ptrdiff_t ld) {
     const Exp2 exp2(kExp2Constants);
     const V hidden = simd::Splat(kHidden);
     const V zero = simd::Splat(0.0F);
@@ -63,16 +75,20 @@ struct SoftmaxBackwardTile {
         const V score = simd::Load(s + i);
         const V x = score - top;
         // Selected, since the shift may be NaN.
-        const V p = simd::Select(score == hidden, zero, exp2.Of<kLog2Units>(x));
+        V p = exp2.Of<false>(x);
+        if constexpr (kExact) p = p * simd::Splat(factor[r]);
+        p = simd::Select(score == hidden, zero, p);
         V gradient = simd::Load(dp + i);
         if constexpr (kDropout) {
-          const V factor = simd::Load(dropout + r * kPanel + i);
-          simd::Store(s + i, p * factor);
-          gradient = gradient * factor;
+          const V kept = simd::Load(dropout + r * kPanel + i);
+          simd::Store(s + i, p * kept);
+          gradient = gradient * kept;
         } else {
           simd::Store(s + i, p);
         }
-        gradient = simd::Select(score == hidden, zero, p * (gradient - row_delta));
+        V mean = row_delta;
+        if constexpr (kExact) mean = simd::Select(p == simd::Splat(1.0F), gradient, mean);
+        gradient = simd::Select(score == hidden, zero, p * (gradient - mean));
         simd::Store(dp + i, gradient);
         simd::Store(ds + i, gradient);
       }

@@ -6,6 +6,8 @@
 // exp(score - max), the state includes the tile, and rescale[r] is the factor by which what was accumulated under the old
 // maximum is to be multiplied. Returns whether any factor differs from 1. Scores are in units of ln 2 when kLog2Units,
 // else natural.
+// Weights are exp(score - max) * 2^-lift, sums likewise: with lift >= log2(number of keys) + 1 the weights of a row sum to
+// at most 1/2, so that no sum of weights times values overflows in between. Scaling by a power of two is exact.
 // Bounds: where `norms` is given, no score is hidden and |s| <= norms[r] * key_norm in row r. A row whose maximum can then
 // grow by kHeadroom at most keeps it as it is: nothing is looked for or rescaled, and exp(score - max) <= 2^kHeadroom.
 #pragma once
@@ -31,16 +33,17 @@ struct SoftmaxTile {
   static constexpr int kTurn = 2 * simd::kLanes;
 
   template <bool kLog2Units>
-  static bool Run(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float* max,
-                  float* sums, float* rescale) {
-    const Exp2 exp2(kExp2Constants);
+  static bool Run(int rows, int width, float* s, std::ptrdiff_t ld, const float* norms, float key_norm, float lift,
+                  float* max, float* sums, float* rescale) {
+    const Exp2 exp2(kExp2Constants, lift);
+    const V unlift = simd::Splat(1.0F) / exp2(simd::Splat(0.0F));
     bool rescaled = false;
     for (int r = 0; r < rows; ++r, s += ld, sums += simd::kLanes) {
       const float old_max = max[r];
       V sum = simd::Load(sums);
       rescale[r] = 1.0F;
       int i = 0;
-      if (kLog2Units && norms != nullptr && Within(norms[r] * key_norm, old_max)) {
+      if (kLog2Units && norms != nullptr && Within(norms[r] * key_norm, old_max, lift)) {
         const V magic = exp2.magic - simd::Splat(old_max);
         float* at = s;
         for (const float* const end = s + width / kTurn * kTurn; at != end; simd::KeepInPlace(at += kTurn)) {
@@ -57,7 +60,7 @@ struct SoftmaxTile {
       if (kLog2Units) new_max = std::ceil(new_max);
       const V shift = simd::Splat(new_max);
       if (new_max != old_max) {
-        const V factor = exp2.Of<kLog2Units>(simd::Splat(old_max) - shift);
+        const V factor = exp2.Of<kLog2Units>(simd::Splat(old_max) - shift) * unlift;
         sum = sum * factor;
         rescale[r] = simd::FirstLane(factor);
         max[r] = new_max;
@@ -71,7 +74,9 @@ struct SoftmaxTile {
 
   // Whether scores of at most `bound` in size neither exceed the maximum by too much nor lie so far below it that 2^x would
   // need Exp2's lower limit.
-  static bool Within(float bound, float max) { return bound - max <= kHeadroom && bound + max <= 2 * kHeadroom; }
+  static bool Within(float bound, float max, float lift) {
+    return bound - max <= kHeadroom && bound + max <= 2 * kHeadroom - lift;
+  }
 
   [[gnu::always_inline]] static inline V ExponentiateBounded(const Exp2& exp2, float* s, V magic) {
     const V p = exp2.Shifted(simd::Load(s), magic);

@@ -12,7 +12,7 @@ constexpr double kShortest = 1e-12;  // keeps the zero vector at zero; the epsil
 
 void NormalizeRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const NormalizeArgs*>(context);
-  const RowRange rows = RowsOfBlock(index, args.rows);
+  const RowRange rows = RowsOfBlock(index, args.rows, args.size);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     float* const x = args.x + row * args.size;
     double sum = 0.0;
@@ -25,6 +25,8 @@ void NormalizeRows(void* context, std::int64_t index, int /*thread*/) {
 
 }  // namespace
 
-Status AddNormalize(NormalizeArgs& args, Job& job) { return job.AddPhase(RowBlocks(args.rows), NormalizeRows, &args); }
+Status AddNormalize(NormalizeArgs& args, Job& job) {
+  return job.AddPhase(RowBlocks(args.rows, args.size), NormalizeRows, &args);
+}
 
 }  // namespace headwise

@@ -10,7 +10,7 @@ namespace {
 
 void SumRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const SumHeadsArgs*>(context);
-  const RowRange rows = RowsOfBlock(index, args.rows);
+  const RowRange rows = RowsOfBlock(index, args.rows, std::int64_t{args.heads} * args.size);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     float* const sum = args.x + row * args.heads * args.size;
     for (std::int64_t head = 1; head < args.heads; ++head) {
@@ -23,9 +23,10 @@ void SumRows(void* context, std::int64_t index, int /*thread*/) {
 // A task treats a block of one batch entry's queries.
 void AverageRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const AverageWeightsArgs*>(context);
-  const std::int64_t blocks = RowBlocks(args.queries);
+  const std::int64_t numbers = std::int64_t{args.heads} * args.keys;
+  const std::int64_t blocks = RowBlocks(args.queries, numbers);
   const std::int64_t batch = index / blocks;
-  const RowRange rows = RowsOfBlock(index % blocks, args.queries);
+  const RowRange rows = RowsOfBlock(index % blocks, args.queries, numbers);
   const std::int64_t plane = std::int64_t{args.queries} * args.keys;
   const std::int64_t begin = rows.begin * args.keys;
   const std::int64_t end = rows.end * args.keys;
@@ -44,20 +45,29 @@ void AverageRows(void* context, std::int64_t index, int /*thread*/) {
   }
 }
 
-void ClearRows(void* context, std::int64_t batch, int /*thread*/) {
+// A task clears what is padding in a block of one batch entry's rows.
+void ClearRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const ClearPaddingArgs*>(context);
+  const std::int64_t blocks = RowBlocks(args.rows, args.size);
+  const std::int64_t batch = index / blocks;
+  const RowRange rows = RowsOfBlock(index % blocks, args.rows, args.size);
+  const std::int64_t begin = std::max(rows.begin, std::int64_t{args.lengths[batch]});
   float* const y = args.y + batch * args.rows * args.size;
-  std::fill(y + std::int64_t{args.lengths[batch]} * args.size, y + std::int64_t{args.rows} * args.size, 0.0F);
+  if (begin < rows.end) std::fill(y + begin * args.size, y + rows.end * args.size, 0.0F);
 }
 
 }  // namespace
 
-Status AddSumHeads(SumHeadsArgs& args, Job& job) { return job.AddPhase(RowBlocks(args.rows), SumRows, &args); }
-
-Status AddAverageWeights(AverageWeightsArgs& args, Job& job) {
-  return job.AddPhase(args.batch * RowBlocks(args.queries), AverageRows, &args);
+Status AddSumHeads(SumHeadsArgs& args, Job& job) {
+  return job.AddPhase(RowBlocks(args.rows, std::int64_t{args.heads} * args.size), SumRows, &args);
 }
 
-Status AddClearPadding(ClearPaddingArgs& args, Job& job) { return job.AddPhase(args.batch, ClearRows, &args); }
+Status AddAverageWeights(AverageWeightsArgs& args, Job& job) {
+  return job.AddPhase(args.batch * RowBlocks(args.queries, std::int64_t{args.heads} * args.keys), AverageRows, &args);
+}
+
+Status AddClearPadding(ClearPaddingArgs& args, Job& job) {
+  return job.AddPhase(args.batch * RowBlocks(args.rows, args.size), ClearRows, &args);
+}
 
 }  // namespace headwise

@@ -69,9 +69,8 @@ Status ConvolutionBackward::PrepareKernel(Job& job) {
     padded_d_y_ = padded_x_ + x_floats;
     x = padded_x_;
     d_y = padded_d_y_;
-    if (Status status = job.AddPhase(RowBlocks(std::int64_t{rows} + args_.kernel_size), &PadTask, this); !status.ok()) {
-      return status;
-    }
+    const std::int64_t blocks = RowBlocks(std::int64_t{rows} + args_.kernel_size, std::int64_t{args_.in} + args_.out);
+    if (Status status = job.AddPhase(blocks, &PadTask, this); !status.ok()) return status;
   }
   ProductArgs product;
   product.m = args_.kernel_size * args_.in;
@@ -112,7 +111,7 @@ void ConvolutionBackward::PadTask(void* context, std::int64_t index, int /*threa
     }
   };
   const std::int64_t count = args.batch * stretch;
-  const RowRange rows = RowsOfBlock(index, count + args.kernel_size);
+  const RowRange rows = RowsOfBlock(index, count + args.kernel_size, std::int64_t{args.in} + args.out);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     copy(args.x, row, left, args.in, self.padded_x_);
     if (row < count) copy(args.d_y, row, 0, args.out, self.padded_d_y_);

@@ -28,13 +28,13 @@ Status CrossEntropyLoss::Prepare(const CrossEntropyArgs& args, Job& job) {
       ++result_.counted;
     }
   }
-  if (Status status = job.AddPhase(RowBlocks(args.rows), &Rows, this); !status.ok()) return status;
+  if (Status status = job.AddPhase(RowBlocks(args.rows, args.classes), &Rows, this); !status.ok()) return status;
   return job.AddPhase(1, &Sum, this);
 }
 
 void CrossEntropyLoss::Rows(void* context, std::int64_t index, int /*thread*/) {
   const auto& self = *static_cast<const CrossEntropyLoss*>(context);
-  const RowRange rows = RowsOfBlock(index, self.args_.rows);
+  const RowRange rows = RowsOfBlock(index, self.args_.rows, self.args_.classes);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) self.Row(row);
 }
 

@@ -23,7 +23,7 @@ Status CheckEmbedding(const EmbeddingArgs& args) {
 
 void LookUpRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const EmbeddingArgs*>(context);
-  const RowRange rows = RowsOfBlock(index, args.rows);
+  const RowRange rows = RowsOfBlock(index, args.rows, args.width);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     std::copy_n(args.table + std::int64_t{args.ids[row]} * args.width, args.width, args.y + row * args.width);
   }
@@ -33,7 +33,8 @@ void LookUpRows(void* context, std::int64_t index, int /*thread*/) {
 
 Status AddEmbedding(const EmbeddingArgs& args, Job& job) {
   if (const Status status = CheckEmbedding(args); !status.ok()) return status;
-  return job.AddPhase(args.width == 0 ? 0 : RowBlocks(args.rows), LookUpRows, const_cast<EmbeddingArgs*>(&args));
+  return job.AddPhase(args.width == 0 ? 0 : RowBlocks(args.rows, args.width), LookUpRows,
+                      const_cast<EmbeddingArgs*>(&args));
 }
 
 Status Embedding(const EmbeddingArgs& args, ThreadPool& pool) {

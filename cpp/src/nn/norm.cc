@@ -47,7 +47,7 @@ void NormalizeRow(const NormArgs& args, std::int64_t row) {
 
 void NormalizeRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const NormArgs*>(context);
-  const RowRange rows = RowsOfBlock(index, args.rows);
+  const RowRange rows = RowsOfBlock(index, args.rows, args.width);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) NormalizeRow(args, row);
 }
 
@@ -72,7 +72,7 @@ void BackRow(const NormBackwardArgs& args, std::int64_t row) {
 
 void BackRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const NormBackwardArgs*>(context);
-  const RowRange rows = RowsOfBlock(index, args.rows);
+  const RowRange rows = RowsOfBlock(index, args.rows, args.width);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) BackRow(args, row);
 }
 
@@ -99,7 +99,7 @@ Status AddNorm(const NormArgs& args, Job& job) {
   if (args.x == nullptr) return Status::InvalidValue("x");
   if (args.y == nullptr) return Status::InvalidValue("y");
   if (args.kind == NormKind::kRms && args.shift != nullptr) return Status::InvalidValue("shift");
-  return job.AddPhase(RowBlocks(args.rows), NormalizeRows, const_cast<NormArgs*>(&args));
+  return job.AddPhase(RowBlocks(args.rows, args.width), NormalizeRows, const_cast<NormArgs*>(&args));
 }
 
 Status Norm(const NormArgs& args, ThreadPool& pool) {
@@ -117,7 +117,7 @@ Status AddNormBackward(const NormBackwardArgs& args, Job& job) {
   if (args.d_gain != nullptr || args.d_shift != nullptr) {
     if (Status status = job.AddPhase(ColumnBlocks(args.width), SumColumns, context); !status.ok()) return status;
   }
-  return job.AddPhase(args.d_x == nullptr ? 0 : RowBlocks(args.rows), BackRows, context);
+  return job.AddPhase(args.d_x == nullptr ? 0 : RowBlocks(args.rows, args.width), BackRows, context);
 }
 
 Status NormBackward(const NormBackwardArgs& args, ThreadPool& pool) {

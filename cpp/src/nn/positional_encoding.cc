@@ -13,7 +13,7 @@ constexpr double kBase = 10000.0;  // the longest wavelength, over 2 pi (Vaswani
 
 void EncodeRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const PositionalEncodingArgs*>(context);
-  const RowRange rows = RowsOfBlock(index, args.length);
+  const RowRange rows = RowsOfBlock(index, args.length, args.width);
   // Columns outermost: the power, the dearest of the three functions, is taken once for the block.
   for (std::int64_t column = 0; column < args.width; column += 2) {
     const double wavelength = std::pow(kBase, static_cast<double>(column) / args.width);
@@ -33,7 +33,8 @@ Status AddPositionalEncoding(const PositionalEncodingArgs& args, Job& job) {
   if (args.width < 0) return Status::InvalidShape("dim");
   const bool empty = args.length == 0 || args.width == 0;
   if (!empty && args.y == nullptr) return Status::InvalidValue("y");
-  return job.AddPhase(empty ? 0 : RowBlocks(args.length), EncodeRows, const_cast<PositionalEncodingArgs*>(&args));
+  return job.AddPhase(empty ? 0 : RowBlocks(args.length, args.width), EncodeRows,
+                      const_cast<PositionalEncodingArgs*>(&args));
 }
 
 Status PositionalEncoding(const PositionalEncodingArgs& args, ThreadPool& pool) {

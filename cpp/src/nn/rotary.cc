@@ -56,12 +56,15 @@ void CopyTails(const RotaryArgs& args, std::int64_t batch, RowRange rows) {
   }
 }
 
+// Of a row, in all heads.
+std::int64_t Numbers(const RotaryArgs& args) { return std::int64_t{args.heads} * args.size; }
+
 // A task turns a block of rows of one batch entry, in all heads: they share their angles.
 void TurnRows(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const RotaryArgs*>(context);
-  const std::int64_t blocks = RowBlocks(args.rows);
+  const std::int64_t blocks = RowBlocks(args.rows, Numbers(args));
   const std::int64_t batch = index / blocks;
-  const RowRange rows = RowsOfBlock(index % blocks, args.rows);
+  const RowRange rows = RowsOfBlock(index % blocks, args.rows, Numbers(args));
   const std::int64_t pair_step = args.interleaved != 0 ? 2 : 1;
   const std::int64_t partner = args.interleaved != 0 ? 1 : args.dim / 2;
   for (std::int64_t pair = 0; pair < args.dim / 2; ++pair) {
@@ -96,7 +99,7 @@ void TurnRows(void* context, std::int64_t index, int /*thread*/) {
 Status AddRotary(const RotaryArgs& args, Job& job) {
   if (const Status status = CheckRotary(args); !status.ok()) return status;
   if (args.cos != nullptr && !TablesReach(args)) return Status::InvalidValue("positions");
-  const std::int64_t tasks = args.heads == 0 ? 0 : args.batch * RowBlocks(args.rows);
+  const std::int64_t tasks = args.heads == 0 ? 0 : args.batch * RowBlocks(args.rows, Numbers(args));
   const double operations = (3.0 * args.heads + 100.0) * args.batch * args.rows * args.size;  // 100: sine and cosine
   return job.AddPhase(tasks, TurnRows, const_cast<RotaryArgs*>(&args), operations);
 }
