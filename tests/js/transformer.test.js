@@ -137,7 +137,7 @@ test('a checkpoint is a safetensors file; a damaged or strange one is refused an
   const refuses = (bytes, words) =>
     expect(model.load(bytes)).rejects.toMatchObject({ message: expect.stringMatching(words) });
   await refuses(file.subarray(0, 100), /checkpoint/);
-  await refuses(file.subarray(0, file.length - 4), /generator\.|does not fit/);
+  await refuses(file.subarray(0, file.length - 4), /generator\.bias ends at/);
   await refuses(new Uint8Array(64), /checkpoint/);
   await refuses('file', /checkpoint.*String/);
   const wider = engine.transformer({ ...small, feedForwardDim: 40 });

@@ -71,6 +71,21 @@ export function notFinite(step: number, module: string, message: string): Traini
   }) as TrainingError;
 }
 
+/** Logits from which no token can be told; what was generated before stands. */
+export type GenerationError = CodedError & {
+  readonly code: 'INVALID_VALUE';
+  /** Which new token they were to choose, counted from 0. */
+  readonly position: number;
+};
+
+export function notDecidable(position: number, what: string): GenerationError {
+  const error = invalidValue(`generate: ${what} for new token ${position}; finite ones are wanted`);
+  return Object.defineProperty(error, 'position', {
+    value: position,
+    enumerable: true,
+  }) as GenerationError;
+}
+
 /** `what` names the call; the bytes it wanted are in the message and in `bytesWanted`. */
 export function outOfMemory(what: string, bytes: number, limit?: number): CodedError {
   const ceiling = limit === undefined ? '' : `; the heap's ceiling is ${limit} bytes`;

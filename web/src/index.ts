@@ -3,7 +3,12 @@ export { createEngine } from './create-engine.js';
 export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
 export type { CostModel } from './cost-model.js';
 export type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
-export { HeadwiseError, type ErrorCode, type TrainingError } from './errors.js';
+export {
+  HeadwiseError,
+  type ErrorCode,
+  type GenerationError,
+  type TrainingError,
+} from './errors.js';
 export { GpuTensor } from './gpu-tensor.js';
 export type { KVCache } from './kv-cache.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';

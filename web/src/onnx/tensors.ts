@@ -4,7 +4,7 @@ import type { Float16ArrayLike, NestedBooleans, NestedNumbers } from '../tensor-
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import { describe, kindOf, readBooleans, readFloats, readIntegers } from '../validation/arrays.js';
 import { checkCount, readShape } from '../validation/shapes.js';
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from './half.js';
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../half-floats.js';
 
 /** Element types of floating-point tensors. */
 export type OnnxFloatType = 'float32' | 'float16' | 'bfloat16' | 'float64';

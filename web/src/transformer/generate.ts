@@ -1,6 +1,12 @@
 // Transformer: targets made token by token, drawn or by beams.
 import type { TransformerDecoding } from './decoding.js';
-import { drawsOf, logSoftmax, nextToken, type ResolvedGenerateOptions } from './sample.js';
+import {
+  checkLogits,
+  drawsOf,
+  logSoftmax,
+  nextToken,
+  type ResolvedGenerateOptions,
+} from './sample.js';
 
 /** One token after the other, until the end token, which is not among them. */
 export async function* drawTokens(
@@ -12,6 +18,7 @@ export async function* drawTokens(
   let unread = prompt;
   for (let made = 0; made < maxTokens; made++) {
     const { data } = await decoding.read([unread], { signal });
+    checkLogits(data, made);
     const token = nextToken(data, settings, draws());
     if (token === endToken) return;
     unread = [token];
@@ -50,7 +57,9 @@ export async function beamSearch(
     // The best `beams` of all rows' tokens, in order; of equal ones the first.
     const next: (Beam & { token: number })[] = [];
     open.forEach(({ tokens, score: before }, row) => {
-      logSoftmax(data.subarray(row * width, (row + 1) * width)).forEach((log, token) => {
+      const logits = data.subarray(row * width, (row + 1) * width);
+      checkLogits(logits, made);
+      logSoftmax(logits).forEach((log, token) => {
         const score = before + log;
         if (next.length === beams && !(score > (next.at(-1) as Beam).score)) return;
         let at = next.length;

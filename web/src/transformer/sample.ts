@@ -1,13 +1,15 @@
 // Transformer: the next token from its logits. Pure.
-import { invalidValue } from '../errors.js';
+import { invalidShape, invalidValue, notDecidable } from '../errors.js';
+import type { IntegersLike } from '../tensor-types.js';
 import { readFinite, readInteger, readOptions, readSignal } from '../validation/options.js';
+import { readAnyIntegers } from '../validation/shapes.js';
 
 /** How `generate` goes on. Without `temperature`, `topK` and `topP` it takes the likeliest token. */
 export interface GenerateOptions {
   /** The first token of every target; or give `prompt`. Default 0. */
   startToken?: number | undefined;
   /** Tokens of the target that are there already, `startToken` among them if there is one. */
-  prompt?: readonly number[] | undefined;
+  prompt?: IntegersLike | undefined;
   /** Ends a target, and is not part of what is returned. Default: none. */
   endToken?: number | undefined;
   /** At most so many new tokens. Default: up to `maxLength`. */
@@ -60,9 +62,7 @@ export function readGenerateOptions(
   if (given.prompt !== undefined && given.startToken !== undefined)
     throw invalidValue('startToken: the prompt has it already; give one of the two');
   const start = readInteger('startToken', given.startToken ?? 0, 0, vocabulary - 1);
-  const prompt = Array.from((given.prompt as ArrayLike<number> | undefined) ?? [start]).map(
-    (token, i) => readInteger(`prompt[${i}]`, token, 0, vocabulary - 1),
-  );
+  const prompt = given.prompt === undefined ? [start] : readPrompt(given.prompt, vocabulary);
   if (prompt.length === 0 || prompt.length > maxLength)
     throw invalidValue(`prompt: 1 to maxLength = ${maxLength} tokens wanted, got ${prompt.length}`);
   const drawing = given.temperature ?? given.topK ?? given.topP;
@@ -92,6 +92,28 @@ export function readGenerateOptions(
   };
 }
 
+/**
+ * Throws where no token can be told from the logits of a row: one is NaN or +Infinity, or all are −Infinity. −Infinity rules a
+ * token out. `position`: of the token that they are to choose, counted from 0.
+ */
+export function checkLogits(logits: ArrayLike<number>, position: number): void {
+  let possible = false;
+  for (let token = 0; token < logits.length; token++) {
+    const logit = logits[token] as number;
+    if (!(logit < Infinity))
+      throw notDecidable(position, `the logit of token ${token} is ${logit}`);
+    if (logit > -Infinity) possible = true;
+  }
+  if (!possible) throw notDecidable(position, 'all logits are −Infinity');
+}
+
+function readPrompt(value: unknown, vocabulary: number): number[] {
+  const { data, shape } = readAnyIntegers('prompt', value);
+  if (shape.length !== 1)
+    throw invalidShape(`prompt: a flat array of tokens wanted, got [${shape}]`);
+  return Array.from(data, (token, i) => readInteger(`prompt[${i}]`, token, 0, vocabulary - 1));
+}
+
 /** log p of every class, in doubles. */
 export function logSoftmax(logits: ArrayLike<number>): Float64Array {
   let top = -Infinity;
@@ -117,7 +139,10 @@ export function nextToken(
   const order = Array.from(logits, (_, token) => token).sort(
     (a, b) => (logits[b] as number) - (logits[a] as number) || a - b,
   );
-  const log = logSoftmax(Array.from(logits, (logit) => logit / temperature));
+  // By the likeliest one first: a quotient of two differences overflows to −Infinity at most, so that the smallest temperature
+  // takes the likeliest.
+  const top = logits[order[0] as number] as number;
+  const log = logSoftmax(Array.from(logits, (logit) => (logit - top) / temperature));
   const kept: number[] = [];
   let mass = 0;
   for (const token of order.slice(0, topK)) {

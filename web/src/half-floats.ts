@@ -1,4 +1,4 @@
-// ONNX: the 16-bit floats, whose bits JavaScript keeps in a Uint16Array wherever it has no Float16Array (bfloat16: always).
+// Numbers: the 16-bit floats, whose bits JavaScript keeps in a Uint16Array wherever it has no Float16Array (bfloat16: always).
 // Both ways are exact but for one rounding, to nearest, ties to even.
 
 /** IEEE 754 binary16 bits to a number. */
