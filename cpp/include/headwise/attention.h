@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -17,17 +18,14 @@ namespace headwise {
 // Where element (b, h, i, 0) of a tensor lies: data[b * batch + h * head + i * row]; the last axis is contiguous.
 // Counted in elements. 'bhld' is {H*L*D, L*D, D}, 'blhd' is {L*H*D, D, H*D}.
 struct Strides {
-  std::int32_t batch = 0;
-  std::int32_t head = 0;
-  std::int32_t row = 0;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/strides.def"  // its fields and what they mean
 };
 
 // Strides of something broadcast to [B,H,L,S]; 0 along an axis that is broadcast, `column` 0 or 1.
 struct BroadcastStrides {
-  std::int32_t batch = 0;
-  std::int32_t head = 0;
-  std::int32_t row = 0;
-  std::int32_t column = 0;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/broadcast_strides.def"  // its fields and what they mean
 };
 
 enum class ScoreKind : std::int32_t {
@@ -52,84 +50,8 @@ enum class ScoreStage : std::int32_t {
 // All pointers are borrowed for the length of the call; inputs are never written. A null pointer means "not given".
 // Fixed-width fields only: the binding publishes their offsets and JavaScript fills the struct in place.
 struct AttentionArgs {
-  std::int32_t batch = 0;      // B
-  std::int32_t heads = 0;      // H, a multiple of kv_heads
-  std::int32_t kv_heads = 0;   // G; query head h reads key/value head h / (H / G)
-  std::int32_t queries = 0;    // L
-  std::int32_t keys = 0;       // S
-  std::int32_t head_dim = 0;   // D
-  std::int32_t value_dim = 0;  // Dv
-
-  const float* q = nullptr;
-  const float* k = nullptr;
-  const float* v = nullptr;
-  float* out = nullptr;  // [B,H,L,Dv] through out_strides
-  Strides q_strides;
-  Strides k_strides;
-  Strides v_strides;
-  Strides out_strides;
-
-  ScoreKind score_kind = ScoreKind::kDot;
-  const float* additive_weights = nullptr;  // [H,D], with kAdditive
-  float scale = 1.0F;
-  float softcap = 0.0F;  // 0: none; else score <- softcap * tanh(score / softcap)
-
-  const float* bias = nullptr;  // added after the softcap; -infinity hides, any finite value does not
-  BroadcastStrides bias_strides;
-  const std::uint8_t* mask = nullptr;  // nonzero: may be attended to
-  BroadcastStrides mask_strides;
-  const std::uint8_t* key_padding_mask = nullptr;  // [B,S], nonzero: a real token
-
-  const std::int32_t* kv_lengths = nullptr;      // [B], 0 ... S; default S
-  const std::int32_t* q_lengths = nullptr;       // [B], 0 ... L; default L; rows past the end come out 0
-  std::int32_t causal = 0;                       // key j visible to query i iff j <= i + offset
-  const std::int32_t* causal_offsets = nullptr;  // [B]; default kv_length - q_length
-  std::int32_t window_left = -1;                 // keys i + offset - left ... i + offset + right; -1: open
-  std::int32_t window_right = -1;
-
-  const float* alibi_slopes = nullptr;  // [H]: adds -slope * |i + offset - j|
-  const float* sinks = nullptr;         // [H]: one more logit in the denominator, without a value
-
-  float dropout_rate = 0.0F;  // 0 ... 1; kept weights are scaled by 1 / (1 - rate)
-  std::uint32_t dropout_seed_low = 0;
-  std::uint32_t dropout_seed_high = 0;
-
-  float* weights = nullptr;                    // [B, n, L, S]: after the softmax, before dropout
-  const std::int32_t* weight_heads = nullptr;  // [n] heads to return; null: all, n = H
-  std::int32_t weight_head_count = 0;
-  float* scores = nullptr;  // [B,H,L,S] at `score_stage`
-  ScoreStage score_stage = ScoreStage::kNone;
-  float* log_sum_exp = nullptr;  // [B,H,L]: natural logarithm, of the keys' scores alone (sinks are left out)
-  Strides log_sum_exp_strides;   // all 0: contiguous
-
-  // The mask's bytes hold eight elements each, lowest bit first; a row begins at a byte. Strides then count bytes,
-  // but for `column`, 0 or 1.
-  std::int32_t mask_bits = 0;
-
-  // Block-sparse: query i may see key j only if column j / size is listed for row i / size. Compressed rows: those of
-  // row block r are columns[rows[r]] ... columns[rows[r + 1] - 1], ascending. 0: none.
-  std::int32_t block_size = 0;
-  const std::int32_t* block_rows = nullptr;     // [ceil(L / size) + 1]
-  const std::int32_t* block_columns = nullptr;  // each below ceil(S / size)
-
-  // Packed sequences: batch entry b's rows begin that many rows after where the batch stride says (which is 0 then).
-  // Both or neither; lengths say where they end, and nothing outside is read or written. Queries and keys are the
-  // longest ones. Without mask, bias, padding mask, block mask, weights and scores.
-  const std::int32_t* q_starts = nullptr;  // [B]; the log-sum-exp goes by them as well
-  const std::int32_t* k_starts = nullptr;  // [B]
-
-  // Keys and values that are no floats: k and v then point at cells of this type, and strides count cells.
-  CellType cell_type = CellType::kFloat32;
-  const float* k_scales = nullptr;  // kInt8: the factor of each row, through scale_strides
-  const float* v_scales = nullptr;
-  Strides scale_strides;
-
-  // A ring of keys: `keys` slots, of which the first sink_tokens hold the first tokens for ever, and a token at
-  // position p behind them lies in slot sink_tokens + (p - sink_tokens) mod ring_size. Causality, windows and ALiBi go
-  // by positions; the first sink_tokens are inside every window. Needs causal_offsets. 0: slots are positions.
-  std::int32_t ring_size = 0;
-  std::int32_t sink_tokens = 0;
-  const std::int32_t* ring_totals = nullptr;  // [B]: tokens so far; the last kv_lengths[b] of the slots' are there
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/attention_args.def"  // its fields and what they mean
 };
 
 // Sizes, strides and pointers that fit together? Values of masks, bias and tensors are not looked at.

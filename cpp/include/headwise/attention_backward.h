@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "headwise/attention.h"
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -27,15 +28,8 @@ namespace headwise {
 
 // All pointers are borrowed for the length of the call.
 struct AttentionBackwardArgs {
-  // The forward call as it was made, packed sequences too: `out` and `log_sum_exp` hold its results and are read, never
-  // written. Weights and scores cannot be asked for, and the score is the dot product.
-  AttentionArgs attention;
-  const float* d_out = nullptr;  // [B,H,L,Dv] through out_strides
-  float* dq = nullptr;           // [B,H,L,D] through q_strides
-  float* dk = nullptr;           // [B,G,S,D] through k_strides; a group's heads are summed
-  float* dv = nullptr;           // [B,G,S,Dv] through v_strides
-  float* d_bias = nullptr;       // null, or as the bias lies: summed over the axes along which it is broadcast
-  float* d_sinks = nullptr;      // null, or [H]
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/attention_backward_args.def"  // its fields and what they mean
 };
 
 Status CheckAttentionBackward(const AttentionBackwardArgs& args);

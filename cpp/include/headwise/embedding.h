@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -11,12 +12,8 @@ namespace headwise {
 
 // All pointers are borrowed for the length of the call; `y` overlaps no input.
 struct EmbeddingArgs {
-  std::int32_t rows = 0;              // ids, all axes together
-  std::int32_t vocabulary = 0;        // V
-  std::int32_t width = 0;             // E
-  const std::int32_t* ids = nullptr;  // [rows], each 0 ... V - 1
-  const float* table = nullptr;       // [V, E]
-  float* y = nullptr;                 // [rows, E]
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/embedding_args.def"  // its fields and what they mean
 };
 
 // Adds the lookup to `job` as one phase; `args` outlives the job. Every id is looked at before: one outside the table

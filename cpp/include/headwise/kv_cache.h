@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "headwise/attention.h"
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/rotary.h"
 #include "headwise/status.h"
@@ -16,18 +17,8 @@ namespace headwise {
 
 // Fixed-width fields only.
 struct KeyValueCacheConfig {
-  std::int32_t batch = 0;      // B
-  std::int32_t kv_heads = 0;   // G
-  std::int32_t head_dim = 0;   // D
-  std::int32_t value_dim = 0;  // Dv
-  std::int32_t capacity = 0;   // tokens a batch row; with a window the slots of sinks and ring, at least both together
-  CellType cell_type = CellType::kFloat32;
-  std::int32_t window = 0;       // keys that a query sees, itself among them; 0: all. Older ones are overwritten
-  std::int32_t sink_tokens = 0;  // with a window: the first tokens, which are kept and seen for ever
-  std::int32_t rope_dim = 0;     // 0: no rotary embedding; else as in rotary.h, by positions in the text
-  float rope_base = 10000.0F;
-  std::int32_t rope_interleaved = 0;
-  RotaryScaling rope_scaling;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/key_value_cache_config.def"  // its fields and what they mean
 };
 
 // Owns its memory. Not thread-safe; not to be changed while a step is between two slices.
@@ -74,8 +65,8 @@ class KeyValueCache {
 // the cache's, and mask, bias, padding mask, block mask, weights and scores are kInvalidValue. kv_lengths,
 // causal_offsets and whatever belongs to packed sequences, cells and rings are the cache's: what stands there is not read.
 struct KeyValueStepArgs {
-  KeyValueCache* cache = nullptr;
-  AttentionArgs call;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/key_value_step_args.def"  // its fields and what they mean
 };
 
 // A step in progress: Prepare, then run the job. The object outlives the job and does not move. The lengths grow in the

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "headwise/convolution.h"
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -12,13 +13,8 @@ namespace headwise {
 
 // All pointers are borrowed for the length of the call; `y` overlaps no input.
 struct LinearArgs {
-  std::int32_t rows = 0;  // all leading axes of x together
-  std::int32_t in = 0;
-  std::int32_t out = 0;
-  const float* x = nullptr;       // [rows, in]
-  const float* kernel = nullptr;  // [in, out]
-  const float* bias = nullptr;    // [out] or null
-  float* y = nullptr;             // [rows, out]
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/linear_args.def"  // its fields and what they mean
 };
 
 // A call in progress: Prepare packs the kernel and adds one phase to `job`. The object outlives the job and does not

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "headwise/attention.h"
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -17,16 +18,8 @@ namespace headwise {
 
 // All pointers are borrowed for the length of the call.
 struct MergeArgs {
-  std::int32_t parts = 0;
-  std::int32_t batch = 0;               // B
-  std::int32_t heads = 0;               // H
-  std::int32_t rows = 0;                // L
-  std::int32_t size = 0;                // Dv
-  const float* outputs = nullptr;       // [parts, B * H * L * Dv]: each through `strides`
-  const float* log_sum_exps = nullptr;  // [parts,B,H,L]
-  float* out = nullptr;                 // through `strides`
-  float* log_sum_exp = nullptr;         // [B,H,L]
-  Strides strides;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/merge_args.def"  // its fields and what they mean
 };
 
 // Adds the merge to `job` as one phase; `args` outlives the job. Parts are added in their order.

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "headwise/attention.h"
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/rotary.h"
 #include "headwise/status.h"
@@ -33,26 +34,8 @@ enum class LayerScore : std::int32_t {
 
 // The shape of a layer. Fixed-width fields only. A size of 0 stands for the default that is named beside it.
 struct MultiHeadAttentionConfig {
-  std::int32_t embed_dim = 0;       // E: width of the query; at least 1
-  std::int32_t heads = 0;           // H; at least 1
-  std::int32_t kv_heads = 0;        // G, divides H; default H
-  std::int32_t head_dim = 0;        // D; default E / H, which must then be whole
-  std::int32_t value_head_dim = 0;  // Dv; default D
-  std::int32_t key_dim = 0;         // width of the key; default E
-  std::int32_t value_dim = 0;       // width of the value; default that of the key
-  std::int32_t output_dim = 0;      // width of the output; default E
-  std::int32_t bias = 1;            // nonzero: every projection has a bias
-  MergeKind merge = MergeKind::kConcat;
-  ProjectionKind projection = ProjectionKind::kDense;
-  std::int32_t kernel_size = 1;  // with kConvolution; at least 1
-  std::int32_t causal_convolution = 0;
-  LayerScore score = LayerScore::kScaledDot;
-  std::int32_t rope_dim = 0;  // 0: no rotary embedding; else even, at most D
-  float rope_base = 10000.0F;
-  std::int32_t rope_interleaved = 0;
-  RotaryScaling rope_scaling;
-  std::uint32_t seed_low = 0;
-  std::uint32_t seed_high = 0;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/multi_head_attention_config.def"  // its fields and what they mean
 };
 
 // Fills in the defaults and checks that everything fits together; the name of the offending field is the status'
@@ -84,9 +67,12 @@ struct ParameterShape {
 // `config` is a resolved one.
 ParameterShape ShapeOfParameter(const MultiHeadAttentionConfig& config, ParameterKind kind);
 
+using ParameterPointers = const float* [kParameterKinds];
+
 // One source a kind, indexed by ParameterKind; null: keep what is there.
 struct ParameterSources {
-  const float* data[kParameterKinds] = {};
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/parameter_sources.def"  // its fields and what they mean
 };
 
 struct LayerParameter;  // one parameter, packed, counted by reference
@@ -121,14 +107,8 @@ class MultiHeadAttention {
 
 // One call. All pointers are borrowed for the length of the call; query, key and value may be the same.
 struct MultiHeadAttentionArgs {
-  // batch, queries and keys; the masking options, dropout, softcap, weights, scores and log-sum-exp as in attention.h.
-  // Heads, sizes, q, k, v, out, their strides, the score and the scale are the layer's: what stands there is not read.
-  AttentionArgs attention;
-  const float* query = nullptr;      // [B, L, E]
-  const float* key = nullptr;        // [B, S, key_dim]
-  const float* value = nullptr;      // [B, S, value_dim]
-  float* output = nullptr;           // [B, L, output_dim]; overlaps no input
-  float* average_weights = nullptr;  // [B, L, S] or null: the weights' mean over all heads
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/multi_head_attention_args.def"  // its fields and what they mean
 };
 
 // A call in progress: Prepare, then run the job. The object outlives the job and does not move.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -14,10 +15,8 @@
 namespace headwise {
 
 struct PositionalEncodingArgs {
-  std::int32_t length = 0;          // L
-  std::int32_t width = 0;           // E, odd ones too
-  std::int32_t first_position = 0;  // p of row 0
-  float* y = nullptr;               // [L, E]
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/positional_encoding_args.def"  // its fields and what they mean
 };
 
 // Adds the computation to `job` as one phase; `args` outlives the job.

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "headwise/attention.h"
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/status.h"
 #include "headwise/thread_pool.h"
@@ -34,12 +35,8 @@ enum class RotaryRule : std::int32_t {
 };
 
 struct RotaryScaling {
-  RotaryRule rule = RotaryRule::kNone;
-  float factor = 1.0F;           // how many times longer than trained; finite, above 0
-  float original_length = 0.0F;  // kYarn, kLlama3: positions of the training
-  float low = 1.0F;              // kYarn: beta_slow; kLlama3: low_freq_factor
-  float high = 4.0F;             // kYarn: beta_fast; kLlama3: high_freq_factor
-  float magnitude = 1.0F;        // sines and cosines are multiplied by it (kYarn: its attention factor)
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/rotary_scaling.def"  // its fields and what they mean
 };
 
 // f_i of pair i, 0 ... dim / 2 - 1.
@@ -47,28 +44,8 @@ double RotaryFrequency(const RotaryScaling& scaling, double base, std::int32_t d
 
 // All pointers are borrowed for the length of the call. `y` may be `x` (with equal strides), else they do not overlap.
 struct RotaryArgs {
-  std::int32_t batch = 0;  // B
-  std::int32_t heads = 0;  // H
-  std::int32_t rows = 0;   // L
-  std::int32_t size = 0;   // D
-  std::int32_t dim = 0;    // even, 2 ... D
-  std::int32_t interleaved = 0;
-  float base = 10000.0F;  // finite, above 0
-  RotaryScaling scaling;
-  const float* x = nullptr;
-  float* y = nullptr;
-  Strides x_strides;
-  Strides y_strides;
-  // Row i of batch entry b stands at position i + position + positions[b]; null: no such addend.
-  std::int32_t position = 0;
-  const std::int32_t* positions = nullptr;  // [B]
-  // Or at row_positions[b * row_positions_batch + i], whatever the others say.
-  const std::int32_t* row_positions = nullptr;
-  std::int32_t row_positions_batch = 0;
-  // Tables [table_rows, dim / 2], looked up by position, instead of base and scaling; both or neither.
-  const float* cos = nullptr;
-  const float* sin = nullptr;
-  std::int32_t table_rows = 0;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/rotary_args.def"  // its fields and what they mean
 };
 
 // Adds the rotation to `job` as one phase; `args` outlives the job. kInvalidShape: a negative size, or a dim that is

@@ -10,6 +10,7 @@
 
 #include "headwise/activation.h"
 #include "headwise/attention.h"
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/optimizer.h"
 #include "headwise/parameter_arena.h"
@@ -34,33 +35,8 @@ enum class PositionKind : std::int32_t {
 
 // Fixed-width fields only.
 struct TransformerConfig {
-  TransformerKind kind = TransformerKind::kEncoderDecoder;
-  std::int32_t embed_dim = 0;       // E, a multiple of heads
-  std::int32_t heads = 0;           // H
-  std::int32_t kv_heads = 0;        // G, a divisor of H; 0: H
-  std::int32_t feed_forward = 0;    // width of the inner layer
-  std::int32_t encoder_layers = 0;  // not with kDecoder; 0 with kEncoderDecoder: the decoder reads the embedded source
-  std::int32_t decoder_layers = 0;  // not with kEncoder
-  std::int32_t source_vocabulary = 0;
-  std::int32_t source_width = 0;       // above 0: the source is vectors of that width (patches), projected to E
-  std::int32_t target_vocabulary = 0;  // target tokens, with kEncoder classes
-  std::int32_t most_positions = 0;     // the longest sequence
-  TransformerNorm norm = TransformerNorm::kLayer;
-  std::int32_t norm_first = 0;  // nonzero: pre-norm, else post-norm
-  std::int32_t final_norm = 0;  // nonzero: a norm after each stack, as pre-norm wants it
-  ActivationKind activation = ActivationKind::kRelu;
-  PositionKind position = PositionKind::kSinusoidal;
-  std::int32_t rope_dim = 0;  // kRotary: elements of a head that turn, even; 0: all. As in rotary.h
-  float rope_base = 10000.0F;
-  std::int32_t rope_interleaved = 0;
-  RotaryScaling rope_scaling;
-  std::int32_t tied = 0;             // nonzero: the target's embedding is the output projection too
-  std::int32_t scale_embedding = 1;  // nonzero: token embeddings times sqrt(E), as published
-  float epsilon = 1e-5F;
-  float dropout =
-      0.0F;  // 0 ... below 1: on embeddings, weights of attention, inside the feed-forward and on each branch
-  std::uint32_t seed_low = 0;
-  std::uint32_t seed_high = 0;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/transformer_config.def"  // its fields and what they mean
 };
 
 class Transformer {
@@ -103,29 +79,14 @@ class Transformer {
 // What the rows of one kind of attention may see, in every layer and beside padding and causality. Null: nothing more is
 // hidden or added. Both are broadcast to [B,H,rows,keys], as AttentionArgs has them.
 struct TransformerScope {
-  const std::uint8_t* mask = nullptr;  // nonzero: may be attended to
-  BroadcastStrides mask_strides;
-  const float* bias = nullptr;  // added to the scores; -infinity hides
-  BroadcastStrides bias_strides;
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/transformer_scope.def"  // its fields and what they mean
 };
 
 // All pointers are borrowed for the length of the call.
 struct TransformerBatch {
-  std::int32_t batch = 0;                     // B
-  std::int32_t source_length = 0;             // S
-  std::int32_t target_length = 0;             // L
-  const std::int32_t* source = nullptr;       // [B,S], 0 ... source_vocabulary - 1
-  const float* source_vectors = nullptr;      // [B,S,source_width]
-  const std::uint8_t* source_mask = nullptr;  // [B,S], nonzero: a real token; null: all
-  const std::int32_t* target = nullptr;  // [B,L]: what the decoder reads. Row i sees rows 0 ... i, unless target_open
-  const std::int32_t* labels = nullptr;  // training: [B,L], with kEncoder [B,S]: what each row is to say
-  std::int32_t ignored_label = -1;       // rows that count for nothing
-  const std::uint8_t* target_mask = nullptr;  // [B,L], nonzero: the decoder's own rows may see it; null: all
-  const std::uint8_t* memory_mask = nullptr;  // [B,S], what the decoder may see of the source; null: source_mask
-  std::int32_t target_open = 0;               // nonzero: the decoder's rows see all rows of the target
-  TransformerScope source_scope;              // of the encoder's self-attention, [B,H,S,S]
-  TransformerScope target_scope;              // of the decoder's, [B,H,L,L]
-  TransformerScope memory_scope;              // of the decoder's attention to the encoder's output, [B,H,L,S]
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/transformer_batch.def"  // its fields and what they mean
 };
 
 // Floats of the weights of attention that a forward pass can leave: for every encoder layer [B,H,S,S], then for every decoder

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "headwise/field.h"
 #include "headwise/job.h"
 #include "headwise/kv_cache.h"
 #include "headwise/status.h"
@@ -58,17 +59,8 @@ class TransformerDecoding {
 
 // All pointers are borrowed for the length of the call.
 struct TransformerDecodeArgs {
-  const Transformer* model = nullptr;
-  TransformerDecoding* decoding = nullptr;
-  // With an encoder at the first step, and where reading is to begin anew: the source, as in TransformerBatch, of batch 1.
-  // Length 0: none, go on.
-  std::int32_t source_length = 0;
-  const std::int32_t* source = nullptr;
-  const float* source_vectors = nullptr;
-  const std::uint8_t* source_mask = nullptr;
-  std::int32_t target_length = 0;        // n new tokens of each row
-  const std::int32_t* target = nullptr;  // [rows, n]
-  float* logits = nullptr;               // [rows, target_vocabulary]: behind the last of them
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/transformer_decode_args.def"  // its fields and what they mean
 };
 
 // A step in progress: Prepare, then run the job. The object outlives the job and does not move. Lengths grow in the job's last
