@@ -71,10 +71,10 @@ TEST(AttentionBackwardPlan, TasksAreOfBoundedWork) {
         << "L" << s.queries << " S" << s.keys << " D" << s.head_dim << " H" << s.heads;
     EXPECT_LE(2.0 * p.delta_rows * s.value_dim, kMostWork / 10);
     const AttentionPlan sums = PlanRowSums({s.batch, s.heads, s.kv_heads, s.queries, s.keys, s.head_dim, 0}, kGeometry);
-    EXPECT_LE(sums.task_rows, kMostSumRows);
+    EXPECT_LE(sums.block_rows, kMostSumRows);
     // Whatever has its keys, values and their gradients in 4 GB.
     if (4.0 * s.kv_heads * s.keys * 2 * size > 4e9) continue;
-    EXPECT_LE(2.0 * sums.task_rows * s.keys * s.head_dim, kMostWork) << "L" << s.queries << " S" << s.keys;
+    EXPECT_LE(2.0 * sums.block_rows * s.keys * s.head_dim, kMostWork) << "L" << s.queries << " S" << s.keys;
   }
 }
 

@@ -77,6 +77,23 @@ TEST_P(Extremes, WhatIsHiddenChangesNoBit) {
   }
 }
 
+// Nor does a key past the length, in the block of keys that are seen, by its norm: whether it makes the bound of the scores
+// too large or not.
+TEST_P(Extremes, WhatFollowsTheLengthChangesNoBit) {
+  ThreadPool pool(2);
+  AttentionCase c;
+  c.Shape(1, 1, 1, GetParam(), 250, 8, 8);
+  c.Layout(true);
+  RandomValues random(6);
+  c.Fill(random, 2.0F);
+  c.kv_lengths = {192};
+  const AttentionOutputs before = c.Fast(pool);
+  for (const float hidden : {0.0F, 20.0F, 1e4F, -3e38F, kInf, std::numeric_limits<float>::quiet_NaN()}) {
+    std::fill_n(c.k.begin() + 200 * 8, 8, hidden);
+    EXPECT_TRUE(SameBits(before.out, c.Fast(pool).out)) << hidden;
+  }
+}
+
 TEST_P(Extremes, RisingScoresLoseNoDigits) {
   std::vector<float> scores;
   for (int j = 0; j < 65536; ++j) scores.push_back(static_cast<float>(j) * 0.15625F);  // to 1.0e4, all of them exact

@@ -1,6 +1,7 @@
 // Attention driver: what the tasks of one call share, and how a thread's working memory is laid out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "attention/plan.h"
@@ -28,6 +29,7 @@ struct AttentionCall {
   double unlift;          // 2^lift
   const float* additive;  // [H,D], scale folded in (additive scores)
   float* partials;        // direct with splits: states of all rows and splits
+  std::byte* states;      // tiled in several chunks: states of the rows of a round
 
   // Scores are natural, or in units of ln 2: queries then carry the factor log2(e), which saves one for every score.
   float QueryScale(bool log2) const {
@@ -97,7 +99,7 @@ void StartCall(const AttentionArgs& args, ThreadPool& pool, AttentionCall* call)
 
 // The online softmax's state of a run of rows.
 struct RowStates {
-  float* max;      // [rows]
+  float* max;      // [rows]; the first of all, see AttentionScratch
   float* sums;     // [rows, lanes]
   float* rescale;  // [rows]
   float* acc;      // [rows, padded_dim]
@@ -124,7 +126,8 @@ struct AttentionScratch {
   float* norms;               // [block_keys]: of the keys, where they are looked at one by one
   float* wide;                // [block_keys, wide_dim]: keys or values that are no floats, widened
   RowStates rows;
-  std::uint8_t* natural;  // [task_rows]: whether a row's scores are natural by now
+  std::uint8_t* natural;      // [block_rows]: whether a row's scores are natural by now
+  std::uint64_t state_bytes;  // of rows and natural, which lie one after another
   std::uint64_t bytes;
 
   AttentionScratch(const AttentionPlan& plan, std::int32_t head_dim, int lanes, void* block) {
@@ -132,7 +135,6 @@ struct AttentionScratch {
     header = carver.Take<PackedHeader>(1);
     const auto chunk = static_cast<std::uint64_t>(plan.direct ? 0 : plan.chunk_keys);
     const auto tile_rows = static_cast<std::uint64_t>(plan.block_rows);
-    const auto task_rows = static_cast<std::uint64_t>(plan.task_rows);
     const auto padded_dim = static_cast<std::uint64_t>(plan.padded_dim);
     const auto tile = tile_rows * static_cast<std::uint64_t>(plan.block_keys);
     keys = carver.Take<float>(CheckedMul(chunk, static_cast<std::uint64_t>(head_dim)));
@@ -148,11 +150,13 @@ struct AttentionScratch {
     norms = carver.Take<float>(static_cast<std::uint64_t>(plan.block_keys));
     wide = carver.Take<float>(
         CheckedMul(static_cast<std::uint64_t>(plan.block_keys), static_cast<std::uint64_t>(plan.wide_dim)));
-    rows.max = carver.Take<float>(task_rows);
-    rows.sums = carver.Take<float>(task_rows * static_cast<std::uint64_t>(lanes));
-    rows.rescale = carver.Take<float>(task_rows);
-    rows.acc = carver.Take<float>(CheckedMul(task_rows, padded_dim));
-    natural = carver.Take<std::uint8_t>(task_rows);
+    const std::uint64_t before = carver.used();
+    rows.max = carver.Take<float>(tile_rows);
+    rows.sums = carver.Take<float>(tile_rows * static_cast<std::uint64_t>(lanes));
+    rows.rescale = carver.Take<float>(tile_rows);
+    rows.acc = carver.Take<float>(CheckedMul(tile_rows, padded_dim));
+    natural = carver.Take<std::uint8_t>(tile_rows);
+    state_bytes = carver.used() - before;
     bytes = carver.used();
   }
 };

@@ -28,8 +28,43 @@ std::uint64_t AdditiveFloats(const AttentionArgs& args) {
              : 0;
 }
 
-std::uint64_t SharedFloats(const AttentionArgs& args, const AttentionPlan& plan) {
-  return CheckedAdd(PartialFloats(plan, std::int64_t{args.batch} * args.kv_heads), AdditiveFloats(args));
+std::int64_t RoundTasks(const AttentionPlan& plan) { return std::min<std::int64_t>(plan.round_tasks, plan.tasks); }
+std::int64_t Rounds(const AttentionPlan& plan) {
+  return plan.tasks == 0 ? 0 : (plan.tasks + RoundTasks(plan) - 1) / RoundTasks(plan);
+}
+
+// What all tasks share, in one block.
+struct Shared {
+  float* additive;  // [H,D], with additive scores
+  float* partials;
+  std::byte* states;
+  ChunkPhase* phases;
+  std::uint64_t bytes;
+
+  Shared(const AttentionArgs& args, const AttentionPlan& plan, void* block) {
+    const bool chunked = !plan.direct && plan.chunks > 1;
+    Carver carver(block);
+    additive = carver.Take<float>(AdditiveFloats(args));
+    partials = carver.Take<float>(PartialFloats(plan, std::int64_t{args.batch} * args.kv_heads));
+    const std::uint64_t kept = StateBytes(plan, kernels::Kernels().lanes);
+    states = carver.Take<std::byte>(chunked ? CheckedMul(static_cast<std::uint64_t>(RoundTasks(plan)), kept) : 0);
+    phases = carver.Take<ChunkPhase>(
+        chunked ? CheckedMul(static_cast<std::uint64_t>(Rounds(plan)), static_cast<std::uint64_t>(plan.chunks)) : 0);
+    bytes = carver.used();
+  }
+};
+
+// The phases of a head in chunks: round by round, chunk by chunk.
+Status AddChunkPhases(const AttentionCall& call, ChunkPhase* phase, Job& job) {
+  for (std::int64_t round = 0; round < Rounds(call.plan); ++round) {
+    const std::int64_t first = round * RoundTasks(call.plan);
+    for (std::int32_t chunk = 0; chunk < call.plan.chunks; ++chunk, ++phase) {
+      *phase = {&call, first, chunk};
+      const std::int64_t tasks = std::min(RoundTasks(call.plan), call.plan.tasks - first);
+      if (Status status = job.AddPhase(tasks, &ChunkTask, phase); !status.ok()) return status;
+    }
+  }
+  return Status::Ok();
 }
 
 // So that the weights of a row, dropout's factor included, sum to at most 1/2.
@@ -48,7 +83,7 @@ bool OnlyMasks(const AttentionArgs& args) {
 
 AttentionMemory MemoryOf(const AttentionArgs& args, const AttentionPlan& plan) {
   return {AttentionScratch(plan, args.head_dim, kernels::Kernels().lanes, nullptr).bytes,
-          CheckedMul(SharedFloats(args, plan), sizeof(float))};
+          Shared(args, plan, nullptr).bytes};
 }
 
 }  // namespace
@@ -115,12 +150,14 @@ Status AttentionForward::Prepare(const AttentionArgs& args, ThreadPool& pool, Jo
   if (memory.shared > 0) {
     call.shared = AllocateAligned(memory.shared);
     if (call.shared == nullptr) return Status::OutOfMemory(memory.shared);
-    auto* additive = static_cast<float*>(call.shared);
-    const std::uint64_t count = AdditiveFloats(args);
-    for (std::uint64_t i = 0; i < count; ++i) additive[i] = args.additive_weights[i] * args.scale;
-    call.additive = count > 0 ? additive : nullptr;
-    call.partials = additive + count;
   }
+  const Shared shared(args, plan, call.shared);
+  const std::uint64_t count = AdditiveFloats(args);
+  for (std::uint64_t i = 0; i < count; ++i) shared.additive[i] = args.additive_weights[i] * args.scale;
+  call.additive = count > 0 ? shared.additive : nullptr;
+  call.partials = shared.partials;
+  call.states = shared.states;
+  if (!plan.direct && plan.chunks > 1) return AddChunkPhases(call, shared.phases, job);
 
   AttentionCall* context = &call;
   const double rows = double(args.batch) * args.heads * args.queries;

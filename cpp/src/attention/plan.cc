@@ -16,16 +16,15 @@ constexpr int kBlockRows = 60;
 // Up to this many rows a key/value head, packing costs more than the packed kernels save.
 constexpr int kDirectRows = 8;
 
-// One thread packs one head's keys and values as far as they fit here (131072 keys at D = Dv = 64); a longer head is
-// packed chunk by chunk, again for every task.
+// One thread packs one head's keys and values as far as they fit here (131072 keys at D = Dv = 64). A longer head is taken
+// chunk by chunk: all rows go through one before the next is packed, as many at once as keep their states in kStateBytes.
 constexpr std::int64_t kChunkBytes = 64 << 20;
+constexpr std::int64_t kStateBytes = 8 << 20;
+constexpr int kStateFloats = 3;  // of a row, beside its accumulators and sums
 
 // A task is one block of rows, short for the sake of AbortSignal and of the balance between threads; what a thread has
-// packed of a head it keeps from task to task. Only where a head is packed chunk by chunk do more blocks share a task.
+// packed of a head it keeps from task to task.
 constexpr double kMostTaskFlops = 1.5e9;  // 40 ms at 40 GFLOP/s: beyond it, smaller blocks
-constexpr double kMostChunkedFlops =
-    3e9;  // every task of a head in chunks packs it anew, which few rows would not pay for
-constexpr int kBlocksPerChunkedTask = 4;
 
 constexpr int kEnoughTasks = 16;  // below it, smaller tiles for the sake of the threads
 constexpr int kLeastSplitKeys = 1024;
@@ -55,9 +54,9 @@ AttentionPlan PlanRowSums(const AttentionShape& s, const KernelGeometry& kernels
   while (row_flops * plan.block_rows > kMostTaskFlops && plan.block_rows > kernels.row_tile) {
     plan.block_rows = RoundUp(plan.block_rows / 2, kernels.row_tile);
   }
-  plan.task_rows = plan.block_rows;
-  plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.task_rows));
+  plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.block_rows));
   plan.chunk_keys = RoundUp(std::clamp(s.keys, 1, kSumChunkKeys), plan.block_keys);
+  plan.chunks = static_cast<int>(CeilDiv(std::max(s.keys, 1), plan.chunk_keys));
   plan.splits = 1;
   plan.split_keys = plan.chunk_keys;
   plan.tasks = std::int64_t{s.batch} * s.heads * plan.row_tasks;
@@ -77,8 +76,8 @@ AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kerne
 
   if (plan.direct) {
     plan.block_rows = static_cast<int>(std::max<std::int64_t>(group_rows, 1));
-    plan.task_rows = plan.block_rows;
     plan.row_tasks = 1;
+    plan.chunks = 1;
     const std::int64_t wanted = CeilDiv(kDirectTasks, std::max<std::int64_t>(kv_heads, 1));
     const std::int64_t least = std::min<std::int64_t>(kLeastSplitKeys, std::int64_t{8} * plan.block_keys);
     plan.splits = static_cast<int>(std::clamp<std::int64_t>(s.keys / least, 1, wanted));
@@ -98,23 +97,20 @@ AttentionPlan PlanAttention(const AttentionShape& s, const KernelGeometry& kerne
   }
   plan.block_rows = block_rows;
 
-  const double row_flops = 2.0 * std::max(s.keys, 1) * (double(s.head_dim) + s.value_dim);
-  while (row_flops * plan.block_rows > kMostTaskFlops && plan.block_rows > kernels.row_tile) {
-    plan.block_rows = RoundUp(plan.block_rows / 2, kernels.row_tile);
-  }
-
   const std::int64_t key_bytes = std::int64_t{4} * (std::int64_t{s.head_dim} + plan.padded_dim);
   const std::int64_t fitting = std::max<std::int64_t>(kChunkBytes / std::max<std::int64_t>(key_bytes, 1), 1);
   const std::int64_t keys = std::max(s.keys, 1);
   plan.chunk_keys = fitting >= keys ? RoundUp(keys, plan.block_keys)
                                     : std::max<int>(static_cast<int>(fitting / plan.block_keys), 1) * plan.block_keys;
-  int blocks = fitting >= keys ? 1 : kBlocksPerChunkedTask;
-  while (blocks > 1 && (heads * CeilDiv(s.queries, blocks * plan.block_rows) < kEnoughTasks ||
-                        row_flops * blocks * plan.block_rows > kMostChunkedFlops)) {
-    --blocks;
+  plan.chunks = static_cast<int>(CeilDiv(keys, plan.chunk_keys));
+
+  const double row_flops = 2.0 * double(std::min<std::int64_t>(keys, plan.chunk_keys)) * double(size);
+  while (row_flops * plan.block_rows > kMostTaskFlops && plan.block_rows > kernels.row_tile) {
+    plan.block_rows = RoundUp(plan.block_rows / 2, kernels.row_tile);
   }
-  plan.task_rows = blocks * plan.block_rows;
-  plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.task_rows));
+  plan.row_tasks = static_cast<int>(CeilDiv(s.queries, plan.block_rows));
+  const std::int64_t state_bytes = std::int64_t{4} * plan.block_rows * (plan.padded_dim + kernels.lanes + kStateFloats);
+  plan.round_tasks = static_cast<int>(std::max<std::int64_t>(kStateBytes / state_bytes, kEnoughTasks));
   plan.splits = 1;
   plan.split_keys = plan.chunk_keys;
   plan.tasks = heads * plan.row_tasks;

@@ -22,15 +22,16 @@ struct AttentionPlan {
   // split). Tiled: keys and values are packed; tasks are (batch, head, rows), the last rows first, since with causality
   // they are the longest.
   bool direct;
-  int block_rows;  // rows of a score tile
+  int block_rows;  // rows of a score tile, and of a task
   int block_keys;  // keys of a score tile, a multiple of the panel
-  int task_rows;   // rows of a task, a multiple of block_rows (tiled)
   int row_tasks;   // tasks a head (tiled)
   int chunk_keys;  // keys packed at a time, a multiple of block_keys (tiled)
-  int split_keys;  // keys of a split, a multiple of block_keys (direct)
-  int splits;      // key splits a kv head; more than 1 adds a merging phase (direct)
-  int wide_dim;    // floats of a key or value that is widened first; 0 where they are floats already
-  int padded_dim;  // value_dim rounded up to the panel: row stride of the accumulators
+  int chunks;  // of a head's keys (tiled): with several of them each is a phase, between which rows keep their states
+  int round_tasks;  // with several chunks: tasks that go through them together
+  int split_keys;   // keys of a split, a multiple of block_keys (direct)
+  int splits;       // key splits a kv head; more than 1 adds a merging phase (direct)
+  int wide_dim;     // floats of a key or value that is widened first; 0 where they are floats already
+  int padded_dim;   // value_dim rounded up to the panel: row stride of the accumulators
   std::int64_t tasks;
 };
 

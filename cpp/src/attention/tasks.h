@@ -10,7 +10,18 @@ namespace headwise {
 // Some rows of one head against all keys, packed block by block.
 void TiledTask(void* call, std::int64_t index, int thread);
 
-// Which they are; the last rows come first.
+// The same in phases, one for each chunk of the keys, of as many tasks as a round has: first_task is that of the round.
+struct ChunkPhase {
+  const AttentionCall* call;
+  std::int64_t first_task;
+  std::int32_t chunk;
+};
+void ChunkTask(void* phase, std::int64_t index, int thread);
+
+// Bytes of a task's states in call.states.
+std::uint64_t StateBytes(const AttentionPlan& plan, int lanes);
+
+// Which rows a task has; the last rows come first.
 struct TaskRows {
   std::int32_t batch, head, first, last;
 };

@@ -1,6 +1,7 @@
 // Attention driver: rows of one head in blocks against packed keys and values. Start reading at TiledTask.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "attention/block_mask.h"
 #include "attention/cells.h"
@@ -34,18 +35,34 @@ class TiledRun {
         first_row_(rows.first),
         last_row_(rows.last) {}
 
+  // Against all keys, where they are one chunk.
   void Run() {
     if (first_row_ >= last_row_) return;
-    Pass(call_.only_masks);
-    for (std::int32_t row = first_row_; row < last_row_; ++row) {
-      const RowStates state = StatesOf(row);
-      FinishRow(call_, batch_, head_, row, !IsNatural(row), *state.max, SumLanes(state.sums, call_.kernels->lanes),
-                state.acc);
+    StartStates(call_.only_masks);
+    Take(0);
+    Finish();
+  }
+
+  // Against one chunk of several; in between the rows' states lie in `kept`.
+  void RunChunk(std::int32_t chunk, std::byte* kept) {
+    if (first_row_ >= last_row_) return;
+    const auto bytes = static_cast<std::size_t>(scratch_.state_bytes);
+    if (chunk == 0) {
+      StartStates(call_.only_masks);
+    } else {
+      std::memcpy(scratch_.rows.max, kept, bytes);
+    }
+    Take(chunk);
+    if (chunk + 1 < plan_.chunks) {
+      std::memcpy(kept, scratch_.rows.max, bytes);
+    } else {
+      Finish();
     }
   }
 
   void RunSums(float* max, float* sums) {
-    Pass(false);
+    StartStates(false);
+    for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) Take(chunk);
     for (std::int32_t row = first_row_; row < last_row_; ++row) {
       const RowStates state = StatesOf(row);
       max[row - first_row_] = *state.max;
@@ -54,17 +71,20 @@ class TiledRun {
   }
 
  private:
-  // All rows against all keys.
-  void Pass(bool log2) {
-    StartStates(log2);
-    const std::int32_t keys = call_.Keys(batch_);
-    for (std::int32_t chunk = 0; chunk < keys; chunk += plan_.chunk_keys) {
-      OpenChunk(chunk);
-      const std::int32_t chunk_end = std::min(chunk + plan_.chunk_keys, keys);
-      for (std::int32_t row = first_row_; row < last_row_; row += plan_.block_rows) {
-        RunRows(row, std::min(row + plan_.block_rows, last_row_), chunk, chunk_end);
-      }
+  void Finish() const {
+    for (std::int32_t row = first_row_; row < last_row_; ++row) {
+      const RowStates state = StatesOf(row);
+      FinishRow(call_, batch_, head_, row, !IsNatural(row), *state.max, SumLanes(state.sums, call_.kernels->lanes),
+                state.acc);
     }
+  }
+
+  void Take(std::int32_t chunk) {
+    const std::int64_t first = std::int64_t{chunk} * plan_.chunk_keys;
+    const std::int64_t last = std::min<std::int64_t>(first + plan_.chunk_keys, call_.Keys(batch_));
+    if (first >= last) return;
+    OpenChunk(chunk);
+    RunRows(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last));
   }
 
   RowStates StatesOf(std::int32_t row) const {
@@ -83,10 +103,10 @@ class TiledRun {
 
   bool IsNatural(std::int32_t row) const { return scratch_.natural[row - first_row_] != 0; }
 
-  // Goes over to natural units in a block of rows, whose keys before `key` have been taken in.
-  void GoNatural(std::int32_t row, std::int32_t row_end, std::int32_t key) {
+  // Goes over to natural units; the keys before `key` have been taken in.
+  void GoNatural(std::int32_t key) {
     log2_ = false;
-    for (std::int32_t i = row; i < row_end; ++i) {
+    for (std::int32_t i = first_row_; i < last_row_; ++i) {
       scratch_.natural[i - first_row_] = 1;
       if (float* weights = call_.Weights(batch_, head_, i)) {
         call_.kernels->scale(weights, key, static_cast<float>(kLn2), weights);
@@ -103,9 +123,7 @@ class TiledRun {
 
   // Forgets packed blocks unless they are of this very head and chunk.
   void OpenChunk(std::int32_t chunk) {
-    const std::int64_t chunks = (call_.args.keys + plan_.chunk_keys - 1) / plan_.chunk_keys;
-    const std::int64_t id =
-        (std::int64_t{batch_} * call_.args.kv_heads + kv_head_) * chunks + chunk / plan_.chunk_keys + 1;
+    const std::int64_t id = (std::int64_t{batch_} * call_.args.kv_heads + kv_head_) * plan_.chunks + chunk + 1;
     if (scratch_.header->head_chunk == id) return;
     scratch_.header->head_chunk = id;
     std::fill_n(scratch_.block_state, plan_.chunk_keys / plan_.block_keys, kAbsent);
@@ -142,8 +160,10 @@ class TiledRun {
     return static_cast<BlockState>(state);
   }
 
-  void RunRows(std::int32_t row, std::int32_t row_end, std::int32_t chunk, std::int32_t chunk_end) {
-    const std::int32_t rows = row_end - row;
+  // The rows against the keys of a chunk.
+  void RunRows(std::int32_t chunk, std::int32_t chunk_end) {
+    const std::int32_t row = first_row_;
+    const std::int32_t rows = last_row_ - row;
     bool queries_ready = false;
     log2_ = !IsNatural(row);
     for (std::int32_t key = chunk; key < chunk_end; key += plan_.block_keys) {
@@ -155,7 +175,7 @@ class TiledRun {
         continue;
       }
       if (!queries_ready) {
-        ScaleQueries(row, rows);
+        ScaleQueries();
         queries_ready = true;
       }
       const std::int32_t block = (key - chunk) / plan_.block_keys;
@@ -163,25 +183,26 @@ class TiledRun {
       // Before the block is cut into strips, so that all its rows change at one place.
       if (log2_ && masks != TileMasks::kHidden && !(largest_query_ * scratch_.key_norms[block] <= kLargestLog2) &&
           AnyBeyond(tile, masks)) {
-        GoNatural(row, row_end, key);
-        ScaleQueries(row, rows);
+        GoNatural(key);
+        ScaleQueries();
         tile.log2 = false;
       }
       const std::int32_t strip = StripRows(tile);
       if (strip == rows) {
-        RunTile(tile, row, block, state, masks);
+        RunTile(tile, block, state, masks);
         continue;
       }
-      for (std::int32_t first = row; first < row_end; first += strip) {
-        const ScoreTile part = VisiblePart(first, std::min(strip, row_end - first), key, keys);
-        RunTile(part, row, block, state, ClassifyTile(call_, visibility_, part));
+      for (std::int32_t first = row; first < last_row_; first += strip) {
+        const ScoreTile part = VisiblePart(first, std::min(strip, last_row_ - first), key, keys);
+        RunTile(part, block, state, ClassifyTile(call_, visibility_, part));
       }
     }
   }
 
-  void ScaleQueries(std::int32_t row, std::int32_t rows) {
+  void ScaleQueries() {
+    const std::int32_t rows = last_row_ - first_row_;
     const std::int32_t dim = call_.args.head_dim;
-    call_.kernels->scale_rows(call_.Query(batch_, head_, row), call_.args.q_strides.row, rows, dim,
+    call_.kernels->scale_rows(call_.Query(batch_, head_, first_row_), call_.args.q_strides.row, rows, dim,
                               call_.QueryScale(log2_), false, scratch_.queries, dim);
     if (log2_) largest_query_ = call_.kernels->norms(scratch_.queries, dim, rows, dim, scratch_.query_norms);
   }
@@ -195,12 +216,11 @@ class TiledRun {
     return edge ? std::min(kStripTiles * call_.kernels->row_tile, tile.rows) : tile.rows;
   }
 
-  // `row` is the block's first, whose queries are the first in the scratch.
-  void RunTile(const ScoreTile& tile, std::int32_t row, std::int32_t block, BlockState state, TileMasks masks) {
+  void RunTile(const ScoreTile& tile, std::int32_t block, BlockState state, TileMasks masks) {
     const bool hidden = masks == TileMasks::kHidden;
     const std::int32_t skipped = tile.key % plan_.block_keys;
     if (!hidden || ScoresNeedProducts(call_)) {
-      Products(tile, scratch_.queries + std::int64_t{tile.row - row} * call_.args.head_dim,
+      Products(tile, scratch_.queries + std::int64_t{tile.row - first_row_} * call_.args.head_dim,
                PackedKeys(block) + std::int64_t{skipped} * call_.args.head_dim);
     }
     if (hidden) {
@@ -211,7 +231,7 @@ class TiledRun {
     // Their norms bound scores that are products alone, none of them hidden.
     const bool bounded = log2_ && masks == TileMasks::kOpen && tile.width == tile.keys;
     Accumulate(tile, PackedValues(block) + std::int64_t{skipped} * call_.kernels->panel, state,
-               bounded ? scratch_.query_norms + (tile.row - row) : nullptr, scratch_.key_norms[block]);
+               bounded ? scratch_.query_norms + (tile.row - first_row_) : nullptr, scratch_.key_norms[block]);
   }
 
   // Whether a row of a block's tile sees a key beyond the limit, by their norms.
@@ -338,14 +358,25 @@ TaskRows RowsOfTask(const AttentionCall& call, std::int64_t index) {
   const AttentionPlan& plan = call.plan;
   const auto batch = static_cast<std::int32_t>(index / plan.row_tasks / call.args.heads);
   const auto head = static_cast<std::int32_t>(index / plan.row_tasks % call.args.heads);
-  const std::int64_t first = (plan.row_tasks - 1 - index % plan.row_tasks) * plan.task_rows;
-  const std::int64_t last = std::min<std::int64_t>(first + plan.task_rows, call.Queries(batch));
+  const std::int64_t first = (plan.row_tasks - 1 - index % plan.row_tasks) * plan.block_rows;
+  const std::int64_t last = std::min<std::int64_t>(first + plan.block_rows, call.Queries(batch));
   return {batch, head, static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)};
 }
 
 void TiledTask(void* context, std::int64_t index, int thread) {
   const AttentionCall& call = *static_cast<const AttentionCall*>(context);
   TiledRun(call, RowsOfTask(call, index), thread).Run();
+}
+
+void ChunkTask(void* context, std::int64_t index, int thread) {
+  const ChunkPhase& phase = *static_cast<const ChunkPhase*>(context);
+  const AttentionCall& call = *phase.call;
+  std::byte* const kept = call.states + index * static_cast<std::int64_t>(StateBytes(call.plan, call.kernels->lanes));
+  TiledRun(call, RowsOfTask(call, phase.first_task + index), thread).RunChunk(phase.chunk, kept);
+}
+
+std::uint64_t StateBytes(const AttentionPlan& plan, int lanes) {
+  return AttentionScratch(plan, 0, lanes, nullptr).state_bytes;
 }
 
 void TiledSums(const AttentionCall& call, std::int64_t index, int thread, float* max, float* sums) {

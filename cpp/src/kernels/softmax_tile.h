@@ -66,7 +66,22 @@ struct SoftmaxTile {
         max[r] = new_max;
         rescaled = true;
       }
-      for (i = 0; i < width; i += simd::kLanes) sum = sum + Exponentiate<kLog2Units>(exp2, s + i, shift);
+      if constexpr (kLog2Units) {
+        // As under the bound, so that bits do not depend on which of the two a row goes through.
+        const V magic = exp2.magic - shift;
+        const V lowest = exp2.lowest + shift;
+        for (i = 0; i < width; i += simd::kLanes) {
+          const V p = exp2.Shifted(simd::MaxKeepFirst(simd::Load(s + i), lowest), magic);
+          simd::Store(s + i, p);
+          sum = sum + p;
+        }
+      } else {
+        for (i = 0; i < width; i += simd::kLanes) {
+          const V p = exp2.Of<false>(simd::Load(s + i) - shift);
+          simd::Store(s + i, p);
+          sum = sum + p;
+        }
+      }
       simd::Store(sums, sum);
     }
     return rescaled;
@@ -80,13 +95,6 @@ struct SoftmaxTile {
 
   [[gnu::always_inline]] static inline V ExponentiateBounded(const Exp2& exp2, float* s, V magic) {
     const V p = exp2.Shifted(simd::Load(s), magic);
-    simd::Store(s, p);
-    return p;
-  }
-
-  template <bool kLog2Units>
-  [[gnu::always_inline]] static inline V Exponentiate(const Exp2& exp2, float* s, V shift) {
-    const V p = exp2.Of<kLog2Units>(simd::Load(s) - shift);
     simd::Store(s, p);
     return p;
   }
