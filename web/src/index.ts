@@ -44,7 +44,7 @@ export {
   type TransformerWeights,
 } from './transformer/transformer.js';
 export type { AttentionOptions } from './validation/attention.js';
-export type { MaskingOptions, ScoreStage } from './validation/attention-options.js';
+export type { MaskingOptions, ScoreStage } from './options/masking-options.js';
 export type { EngineOptions, GpuPrecision } from './validation/engine-options.js';
 export type {
   AppendOptions,

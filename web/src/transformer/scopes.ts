@@ -1,7 +1,7 @@
 // Transformer: what each kind of its attention may see besides padding, checked, as the core's scopes.
 import type { BooleansLike, FloatsLike } from '../tensor-types.js';
 import type { TransformerBatch, TransformerScope } from '../request.js';
-import { broadcast } from '../validation/attention-options.js';
+import { broadcast } from '../options/readers.js';
 import { readBoolean, readOptions } from '../validation/options.js';
 import { checkShape, readAnyBooleans, readAnyFloats } from '../validation/shapes.js';
 

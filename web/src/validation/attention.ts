@@ -2,16 +2,14 @@
 import type { TensorLike } from '../tensor-like.js';
 import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, outOfMemory } from '../errors.js';
-import type { AttentionRequest, Strides } from '../request.js';
-import {
-  maskingOptionNames,
-  readAttentionSettings,
-  readOut,
-  readSignal,
-  type MaskingOptions,
-} from './attention-options.js';
-import { readChoice, readFinite, readInteger, readOptions } from './options.js';
+import type { AttentionRequest } from '../request.js';
+import { maskingOptionNames, readAttentionSettings } from '../options/settings.js';
+import { readOut } from '../options/readers.js';
+import { readSignal } from './options.js';
+import type { MaskingOptions } from '../options/masking-options.js';
+import { readFinite, readInteger, readOptions } from './options.js';
 import { readPacked } from './packed.js';
+import { readLayout, viewOf, type View } from './views.js';
 import { maxSize, product, readTensor } from './shapes.js';
 
 /** Options of `engine.attention`. */
@@ -52,17 +50,6 @@ const optionNames = new Set<string>([
   'cuSeqlensK',
   ...maskingOptionNames,
 ]);
-const layouts = ['bhld', 'blhd'] as const;
-
-// A tensor seen as [batch, heads, rows, size].
-export interface View {
-  batch: number;
-  heads: number;
-  rows: number;
-  size: number;
-  strides: Strides;
-}
-
 /** Throws for whatever is wrong; what it returns can be computed. */
 export function readAttention(
   qValue: TensorLike,
@@ -147,44 +134,6 @@ export function defaultScale(headDim: number): number {
 
 function readHeads(name: string, value: unknown): number | undefined {
   return value === undefined ? undefined : readInteger(name, value, 1, maxSize);
-}
-
-/** Whether tensors of rank 4 are [B,L,H,D]. */
-export function readLayout(value: unknown): boolean {
-  return value !== undefined && readChoice('layout', value, layouts) === 'blhd';
-}
-
-export function viewOf(
-  name: string,
-  shape: readonly number[],
-  blhd: boolean,
-  headsName: string,
-  heads: number | undefined,
-): View {
-  const { 0: a, 1: b, 2: c, 3: d } = shape as [number, number, number, number];
-  const rank = shape.length;
-  if (rank === 3 && c % (heads as number) !== 0) {
-    throw invalidShape(
-      `${name}: a last axis that ${headsName} = ${heads} divides wanted, got shape [${shape}]`,
-    );
-  }
-  const own = rank === 4 ? (blhd ? c : b) : rank === 3 ? (heads as number) : 1;
-  if (heads !== undefined && own !== heads) {
-    throw invalidShape(
-      `${name}: ${headsName} = ${heads} heads wanted, shape [${shape}] has ${own}`,
-    );
-  }
-  const batch = rank === 2 ? 1 : a;
-  const rows = rank === 2 ? a : rank === 3 || blhd ? b : c;
-  const size = rank === 2 ? b : rank === 3 ? c / own : d;
-  const sequenceFirst = rank === 3 || (rank === 4 && blhd);
-  const strides: Strides = sequenceFirst
-    ? [rows * own * size, size, own * size]
-    : [own * rows * size, rows * size, size];
-  if (strides[0] > maxSize || strides[1] > maxSize || strides[2] > maxSize) {
-    throw invalidShape(`${name}: shape [${shape}] has strides above ${maxSize}`);
-  }
-  return { batch, heads: own, rows, size, strides };
 }
 
 function checkTogether(

@@ -3,15 +3,12 @@ import type { TensorLike } from '../tensor-like.js';
 import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue, outOfMemory } from '../errors.js';
 import type { CacheConfig, CacheStepRequest } from '../request.js';
-import { defaultScale, readLayout, viewOf, type CheckedCall, type View } from './attention.js';
-import {
-  maskingOptionNames,
-  readAttentionSettings,
-  readLengths,
-  readOut,
-  readSignal,
-  type MaskingOptions,
-} from './attention-options.js';
+import { defaultScale, type CheckedCall } from './attention.js';
+import { readLayout, viewOf, type View } from './views.js';
+import { checkBeside, maskingOptionNames, readAttentionSettings } from '../options/settings.js';
+import { readLengths, readOut } from '../options/readers.js';
+import { readSignal } from './options.js';
+import type { MaskingOptions } from '../options/masking-options.js';
 import { describe } from './arrays.js';
 import { readBoolean, readChoice, readFinite, readInteger, readOptions } from './options.js';
 import { readRope, type RopeOptions } from './rotary.js';
@@ -101,15 +98,6 @@ const attendNames = new Set<string>([
   'numHeads',
   'scale',
 ]);
-const notWithRing = [
-  'window',
-  'mask',
-  'bias',
-  'keyPaddingMask',
-  'blockMask',
-  'returnWeights',
-  'returnScores',
-] as const;
 const types = ['f32', 'f16', 'int8'] as const;
 const cellBytes = { f32: 4, f16: 2, int8: 1 } as const;
 
@@ -237,10 +225,7 @@ export function readAttend(
     );
   }
   if (config.window > 0) {
-    for (const name of notWithRing) {
-      if (options[name] !== undefined && options[name] !== false)
-        throw invalidValue(`${name}: not with a cache that has a window, whose keys come and go`);
-    }
+    checkBeside('ring', options);
   }
   const causal = readBoolean('causal', options.causal, true);
   if (!causal && config.window > 0)

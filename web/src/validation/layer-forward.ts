@@ -10,13 +10,10 @@ import type {
   PositionalEncodingRequest,
 } from '../request.js';
 import type { CheckedCall } from './attention.js';
-import {
-  maskingOptionNames,
-  readAttentionSettings,
-  readOut,
-  readSignal,
-  type MaskingOptions,
-} from './attention-options.js';
+import { maskingOptionNames, readAttentionSettings } from '../options/settings.js';
+import { readOut } from '../options/readers.js';
+import { readSignal } from './options.js';
+import type { MaskingOptions } from '../options/masking-options.js';
 import { readBoolean, readInteger, readOptions } from './options.js';
 import {
   checkShape,

@@ -3,8 +3,9 @@ import type { TensorLike } from '../tensor-like.js';
 import { invalidShape, invalidType, outOfMemory } from '../errors.js';
 import type { MergeRequest } from '../request.js';
 import { describe } from './arrays.js';
-import { readLayout, viewOf, type CheckedCall } from './attention.js';
-import { readSignal } from './attention-options.js';
+import { type CheckedCall } from './attention.js';
+import { readLayout, viewOf } from './views.js';
+import { readSignal } from './options.js';
 import { readBoolean, readOptions } from './options.js';
 import { checkShape, maxSize, product, readTensor } from './shapes.js';
 

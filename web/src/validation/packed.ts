@@ -1,19 +1,9 @@
 // Validation: packed sequences, given as the running sums of their lengths.
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { AttentionSettings } from '../request.js';
-import type { View } from './attention.js';
+import type { View } from './views.js';
+import { checkBeside } from '../options/settings.js';
 import { largest, readAnyIntegers } from './shapes.js';
-
-const notWithPacked = [
-  'mask',
-  'bias',
-  'keyPaddingMask',
-  'blockMask',
-  'kvLengths',
-  'qLengths',
-  'returnWeights',
-  'returnScores',
-] as const;
 
 /** Sizes of the longest sequences, and what says where each one lies; nothing when `options` has no packed sequences. */
 export interface Packed {
@@ -28,10 +18,7 @@ export function readPacked(options: Record<string, unknown>, q: View, k: View): 
     const missing = cuSeqlensQ === undefined ? 'cuSeqlensQ' : 'cuSeqlensK';
     throw invalidType(`${missing}: wanted with the other one, got undefined`);
   }
-  for (const name of notWithPacked) {
-    if (options[name] !== undefined && options[name] !== false)
-      throw invalidValue(`${name}: not together with cuSeqlensQ and cuSeqlensK`);
-  }
+  checkBeside('packed', options);
   if (q.batch !== 1) throw invalidShape(`q: a batch of 1 wanted with cuSeqlensQ, got ${q.batch}`);
   const queries = readSums('cuSeqlensQ', cuSeqlensQ, q.rows);
   const keys = readSums('cuSeqlensK', cuSeqlensK, k.rows);

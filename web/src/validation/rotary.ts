@@ -3,8 +3,10 @@ import type { TensorLike } from '../tensor-like.js';
 import type { FloatsLike, IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue, outOfMemory } from '../errors.js';
 import type { RotaryRequest, RotaryScaling, RotarySettings } from '../request.js';
-import { readLayout, viewOf, type CheckedCall } from './attention.js';
-import { readOut, readSignal } from './attention-options.js';
+import { type CheckedCall } from './attention.js';
+import { readLayout, viewOf } from './views.js';
+import { readOut } from '../options/readers.js';
+import { readSignal } from './options.js';
 import { readBoolean, readChoice, readFinite, readInteger, readOptions } from './options.js';
 import {
   checkShape,

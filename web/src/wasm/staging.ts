@@ -3,6 +3,7 @@
 import type { Response } from '../request.js';
 import { checkAttached } from '../validation/fixed.js';
 import { alignUp } from './heap.js';
+import type { Struct } from './struct.js';
 
 /** An array that goes in, and the field that is to point at it. */
 export interface Input {
@@ -29,14 +30,26 @@ function argumentOf(field: string): string {
 }
 
 export class Staging {
+  readonly #struct: Struct;
   readonly inputs: Input[] = [];
   readonly outputs: Output[] = [];
   /** Of the block. */
   bytes: number;
 
-  /** The struct comes first. */
-  constructor(structBytes: number) {
-    this.bytes = alignUp(structBytes);
+  /** The struct comes first. It is cleared. */
+  constructor(struct: Struct) {
+    this.#struct = struct;
+    struct.clear();
+    this.bytes = alignUp(struct.size);
+  }
+
+  /** Sets a field of the struct. */
+  set(field: string, value: number): void {
+    this.#struct.set(field, value);
+  }
+
+  setStrides(field: string, strides: readonly number[]): void {
+    this.#struct.setStrides(field, strides);
   }
 
   /** Without an array the field stays null. */

@@ -1,6 +1,8 @@
 // WebGPU: the driver of attention: from a request and bound inputs to steps of a call. Start reading at addAttention.
 import { outOfMemory } from '../errors.js';
-import type { AttentionRequest, AttentionSettings } from '../request.js';
+import { whyNotOnGpu } from '../options/settings.js';
+import type { AttentionRequest } from '../request.js';
+import { arraysOfAttention, whyTooLarge } from './array-bytes.js';
 import type { Slice } from './buffers.js';
 import type { Call } from './call.js';
 import { callParams, Extras } from './inputs.js';
@@ -10,7 +12,6 @@ import {
   planAttention,
   planHalf,
   planMatrix,
-  whyTooLarge,
   type AttentionPlan,
   type DeviceLimits,
   type Dispatch,
@@ -19,6 +20,7 @@ import {
 import { weightsStage } from './shaders/matrix.js';
 import { paramsBytes, writeParams, type Params } from './shaders/params.js';
 import { tiles } from './shaders/tile.js';
+import { fitsWhole, whyNotSplit } from './split.js';
 
 /** Sizes, strides and options of an attention; its tensors are on the device already. */
 export type AttentionSizes = Omit<AttentionRequest, 'q' | 'k' | 'v' | 'op'>;
@@ -67,43 +69,39 @@ export async function pipelinesOfForm(
 
 export type AttentionPipelines = Awaited<ReturnType<typeof pipelinesOf>>;
 
-const elements = ({ batch, heads, queries, keys }: AttentionSizes): number =>
-  batch * heads * queries * keys;
+// What the kernels are given besides the settings of the table of options.
+const fields = new Set<string>([
+  'op',
+  'batch',
+  'heads',
+  'queries',
+  'keys',
+  'kvHeads',
+  'headDim',
+  'valueDim',
+  'scale',
+  'q',
+  'k',
+  'v',
+  'qStrides',
+  'kStrides',
+  'vStrides',
+  'outStrides',
+] satisfies (keyof AttentionRequest)[]);
 
-/** What the kernels lack: masks of bits or blocks, and packed sequences. */
-export function whyNotSettings(request: AttentionSettings): Obstacle | undefined {
-  if (request.packed !== undefined) return { reason: 'packed sequences run on the CPU' };
-  if (request.blockMask !== undefined) return { reason: 'blockMask runs on the CPU' };
-  if (request.mask?.bits === true) return { reason: 'a mask of bits runs on the CPU' };
-  return undefined;
-}
-
-/** What keeps a call from this device, or undefined. */
+/** What keeps a call from this device, or undefined. In pieces where it has to be. */
 export function whyNotAttention(
   request: AttentionRequest,
-  bytesOf: (array: Float32Array) => number,
   limits: DeviceLimits,
 ): Obstacle | undefined {
-  const { batch, heads, queries, valueDim } = request;
-  const rows = batch * heads * queries;
-  return (
-    whyNotSettings(request) ??
-    whyTooLarge('q', bytesOf(request.q), limits) ??
-    whyTooLarge('k', bytesOf(request.k), limits) ??
-    whyTooLarge('v', bytesOf(request.v), limits) ??
-    whyTooLarge('the output', rows * valueDim * 4, limits) ??
-    whyTooLarge('the statistics', rows * 12, limits) ??
-    whyTooLarge('bias', request.bias?.data.byteLength ?? 0, limits) ??
-    // With the lengths, slopes and sinks beside it.
-    whyTooLarge(
-      'mask',
-      (request.mask?.data.byteLength ?? 0) + batch * request.keys + 64 * (batch + heads),
-      limits,
-    ) ??
-    (request.weightHeads !== undefined || request.scoreStage !== 0
-      ? whyTooLarge('the matrix of weights or scores', elements(request) * 4, limits)
-      : undefined)
-  );
+  const { batch, heads, queries, keys, valueDim } = request;
+  if (batch * heads * queries * keys * valueDim === 0)
+    return { reason: 'there is nothing to compute' };
+  const reason = whyNotOnGpu(request, fields);
+  if (reason !== undefined) return { reason };
+  return fitsWhole(request, limits.bindingBytes)
+    ? whyTooLarge(arraysOfAttention(request), limits)
+    : whyNotSplit(request, limits);
 }
 
 /** Every size is at least 1, but headDim. Adds the steps; the slices hold what they say once those have run. */

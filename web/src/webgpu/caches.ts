@@ -2,6 +2,7 @@
 // kernels. A step copies its own rows there and attends in place; nothing else moves. Lengths grow when a step is done, so that
 // one that fails has appended nothing. Start reading at GpuCaches.step.
 import { aborted, disposed, invalidValue, outOfMemory } from '../errors.js';
+import { whyNotOnGpu } from '../options/settings.js';
 import { onHost, residentOf } from '../resident.js';
 import type {
   AttentionRequest,
@@ -12,12 +13,12 @@ import type {
   Response,
   Strides,
 } from '../request.js';
-import { whyNotSettings, type AttentionSizes } from './attention.js';
+import { arraysOfCache, whyTooLarge } from './array-bytes.js';
+import type { AttentionSizes } from './attention.js';
 import type { Buffers, Slice } from './buffers.js';
 import type { Call } from './call.js';
 import { addAttentionOf, bind, madeOf, type Context, type Made } from './compute.js';
 import { gather } from './pieces.js';
-import { whyTooLarge } from './plan.js';
 import { fitsWhole } from './split.js';
 
 /** What a cache needs of its GPU. */
@@ -60,10 +61,27 @@ interface Tokens {
   q: Float32Array | undefined;
 }
 
-const bytesOf = ({ batch, kvHeads, capacity, headDim, valueDim }: CacheConfig) => {
-  const rows = batch * kvHeads * capacity;
-  return { keys: rows * headDim * 4, values: rows * valueDim * 4 };
-};
+// What a step is given besides the settings of the table of options.
+const stepFields = new Set<string>([
+  'op',
+  'batch',
+  'heads',
+  'queries',
+  'keys',
+  'cache',
+  'starts',
+  'kvHeads',
+  'headDim',
+  'valueDim',
+  'scale',
+  'q',
+  'k',
+  'v',
+  'qStrides',
+  'kStrides',
+  'vStrides',
+  'outStrides',
+] satisfies (keyof CacheStepRequest)[]);
 
 export class GpuCaches {
   readonly #device: CacheDevice;
@@ -77,9 +95,7 @@ export class GpuCaches {
   whyNot(config: CacheConfig): string | undefined {
     if (config.cellType !== 0) return "only caches with dtype 'f32' lie on the GPU";
     if (config.window > 0) return 'caches with a window do not lie on the GPU';
-    const { keys, values } = bytesOf(config);
-    const { limits } = this.#device.context;
-    return (whyTooLarge('keys', keys, limits) ?? whyTooLarge('values', values, limits))?.reason;
+    return whyTooLarge(arraysOfCache(config), this.#device.context.limits)?.reason;
   }
 
   /** At once, all but the memory, which is taken in turn. */
@@ -139,9 +155,9 @@ export class GpuCaches {
 
   #allocate(call: Call, cache: Cache): void {
     if (cache.keys !== undefined) return;
-    const { keys, values } = bytesOf(cache.config);
-    cache.keys = call.take('storage', keys);
-    cache.values = call.take('storage', values);
+    const [keys, values] = arraysOfCache(cache.config);
+    cache.keys = call.take('storage', keys.bytes);
+    cache.values = call.take('storage', values.bytes);
   }
 
   #keep(call: Call, cache: Cache): void {
@@ -176,14 +192,15 @@ export class GpuCaches {
       if (tooLarge !== undefined)
         throw outOfMemory(
           'fork',
-          bytesOf(cache.config).keys,
+          arraysOfCache(cache.config)[0].bytes,
           this.#device.context.limits.bindingBytes,
         );
       return this.#withMemory(cache, async (call) => {
         call.guard(() => {
           this.#allocate(call, cache);
           for (const part of ['keys', 'values'] as const) {
-            const rowBytes = bytesOf({ ...config, batch: 1 })[part];
+            const [keys, values] = arraysOfCache({ ...config, batch: 1 });
+            const rowBytes = (part === 'keys' ? keys : values).bytes;
             order.forEach((b, n) =>
               call.copyFirst(
                 { slice: from[part] as Slice, offset: b * rowBytes },
@@ -327,7 +344,7 @@ export class GpuCaches {
     const sizes = sizesOf(config, request, lengths, cache.lengths);
     const elements = config.batch * request.heads * queries * config.valueDim;
     const fits = elements * request.keys > 0 && fitsWhole(sizes, bindingBytes);
-    if (!fits || whyNotSettings(request) !== undefined) {
+    if (!fits || whyNotOnGpu(request, stepFields) !== undefined) {
       await call.finish(dispatchWork, check);
       return undefined;
     }
@@ -374,11 +391,11 @@ export class GpuCaches {
     core: RunOnCore,
     signal: AbortSignal | undefined,
   ): Promise<Response> {
-    const { keys, values } = bytesOf(cache.config);
+    const [keys, values] = arraysOfCache(cache.config);
     const fetched = await this.#device.withCall(async (call) => {
       const downloads = call.guard(() => [
-        call.download(cache.keys as Slice, 0, keys),
-        call.download(cache.values as Slice, 0, values),
+        call.download(cache.keys as Slice, 0, keys.bytes),
+        call.download(cache.values as Slice, 0, values.bytes),
       ]);
       await call.finish(1, () => undefined);
       return Promise.all(downloads.map((download) => call.read(download)));

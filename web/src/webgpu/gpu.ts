@@ -2,7 +2,7 @@
 // Gpu.run. Whether a call comes here at all is the router's business (web/src/router.ts).
 import { onAbort } from '../abort.js';
 import { aborted, disposed, HeadwiseError, outOfMemory } from '../errors.js';
-import { residentOf, standIn } from '../resident.js';
+import { standIn } from '../resident.js';
 import {
   isResident,
   resultNames,
@@ -14,7 +14,7 @@ import {
 } from '../request.js';
 import { nextTurn } from '../wasm/event-loop.js';
 import { messageOf } from '../wasm/files.js';
-import { whyNotAttention, whyNotSettings } from './attention.js';
+import { whyNotAttention } from './attention.js';
 import { Buffers, type Slice } from './buffers.js';
 import { GpuCaches } from './caches.js';
 import { Call } from './call.js';
@@ -22,12 +22,12 @@ import { addRequest, type GpuRequest, type HeldLayer, type Made } from './comput
 import type { GpuPrecision } from '../validation/engine-options.js';
 import { openDevice, type Opened } from './device.js';
 import { Forms, type Choice } from './forms.js';
-import { isLarge, runInPieces, whyNotLargeLayer } from './large.js';
-import { DeviceParameters } from './layer.js';
+import { isLarge, runInPieces } from './large.js';
+import { DeviceParameters, whyNotLayer } from './layer.js';
+import { whyNotLinear } from './linear.js';
 import { whyNotMerge } from './merge.js';
 import { baselineKinds, Pipelines, type PipelineName } from './pipelines.js';
-import { whyTooLarge, type Obstacle } from './plan.js';
-import { whyNotSplit } from './split.js';
+import type { Obstacle } from './plan.js';
 import { DeviceTensor } from './tensors.js';
 import { trialOn } from './trial.js';
 
@@ -114,31 +114,18 @@ export class Gpu {
   /** Why the GPU cannot do a request, or undefined when it can. */
   whyNot(request: ComputeRequest): Obstacle | undefined {
     const { limits } = this.opened;
-    const bytesOf = (array: Float32Array): number =>
-      (residentOf(array)?.elements ?? array.length) * 4;
     switch (request.op) {
-      case 'attention': {
-        const { batch, heads, queries, keys, valueDim } = request;
-        if (batch * heads * queries * keys * valueDim === 0)
-          return { reason: 'there is nothing to compute' };
-        if (!isLarge(request, undefined, limits)) return whyNotAttention(request, bytesOf, limits);
-        return whyNotSettings(request) ?? whyNotSplit(request, limits);
-      }
+      case 'attention':
+        return whyNotAttention(request, limits);
       case 'layerForward': {
         const { batch, queries, keys } = request;
         if (batch * queries * keys === 0) return { reason: 'there is nothing to compute' };
         const layer = this.#layers.get(request.layer);
         if (layer === undefined) return { reason: 'the layer is gone' };
-        return whyNotLargeLayer(layer.config, request, limits);
+        return whyNotLayer(layer.config, request, limits);
       }
-      case 'linear': {
-        const { rows, out } = request;
-        if (rows * out === 0) return { reason: 'there is nothing to compute' };
-        return (
-          whyTooLarge('kernel', bytesOf(request.kernel), limits) ??
-          whyTooLarge('a row', Math.max(request.in, out) * 4, limits)
-        );
-      }
+      case 'linear':
+        return whyNotLinear(request, limits);
       case 'mergeAttention':
         return whyNotMerge(request, limits);
       default:

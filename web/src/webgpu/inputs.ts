@@ -1,5 +1,6 @@
 // WebGPU: an attention request as the numbers and the one small array (`extras`) that its kernels are given.
-import type { AttentionRequest, AttentionSettings } from '../request.js';
+import { lengthsOf } from '../options/cut.js';
+import type { AttentionRequest } from '../request.js';
 import type { AttentionPlan } from './plan.js';
 import { options, type Params } from './shaders/params.js';
 
@@ -49,16 +50,6 @@ export class Extras {
     }
     return array;
   }
-}
-
-/** A batch's lengths, and where its query 0 stands among the keys. */
-export function lengthsOf(
-  { keys, queries, kvLengths, qLengths, causalOffsets }: AttentionSettings,
-  b: number,
-): { kvLength: number; qLength: number; offset: number } {
-  const kvLength = kvLengths?.[b] ?? keys;
-  const qLength = qLengths?.[b] ?? queries;
-  return { kvLength, qLength, offset: causalOffsets?.[b] ?? kvLength - qLength };
 }
 
 /** [kvLength, qLength, offset] for every batch. */

@@ -10,11 +10,12 @@ import {
   type LinearRequest,
   type Response,
 } from '../request.js';
-import { whyNotLayer } from './layer.js';
+import { layerPieceBatches } from './layer.js';
 import { linearPieceRows } from './linear.js';
 import { Assembly, batchesOf, pieceRequest } from './pieces.js';
-import { whyTooLarge, type DeviceLimits, type Obstacle } from './plan.js';
-import { count, dropoutReason, fitsWhole, splitAttention, type Piece } from './split.js';
+import { count, type Piece } from '../options/cut.js';
+import type { DeviceLimits } from './plan.js';
+import { fitsWhole, splitAttention } from './split.js';
 
 /** What can go in pieces; a layer's call with the layer's configuration. */
 export type LargeRequest = AttentionRequest | LinearRequest | LayerForwardRequest;
@@ -31,7 +32,7 @@ export function isLarge(
     case 'linear':
       return linearPieceRows(request, limits) < request.rows;
     case 'layerForward':
-      return layerPieceBatches(request, config as LayerConfig, limits) < request.batch;
+      return layerPieceBatches(config as LayerConfig, request, limits) < request.batch;
     case 'attention':
       return !fitsWhole(request, limits.bindingBytes);
   }
@@ -54,39 +55,6 @@ export function runInPieces(
   }
 }
 
-/** What keeps a layer's call from the GPU, in whatever pieces. */
-export function whyNotLargeLayer(
-  config: LayerConfig,
-  request: LayerForwardRequest,
-  limits: DeviceLimits,
-): Obstacle | undefined {
-  const batches = layerPieceBatches(request, config, limits);
-  if (batches < request.batch && request.dropout !== undefined) return { reason: dropoutReason };
-  return (
-    whyNotLayer(config, { ...request, batch: batches }, limits) ??
-    (request.resident === true
-      ? whyTooLarge(
-          'the resident output',
-          request.batch * request.queries * request.outputDim * 4,
-          limits,
-        )
-      : undefined)
-  );
-}
-
-// How many batches go at once, at least 1. What is broadcast over the batch does not get smaller, which whyNotLayer sees.
-function layerPieceBatches(
-  request: LayerForwardRequest,
-  config: LayerConfig,
-  limits: DeviceLimits,
-): number {
-  let batches = request.batch;
-  const isTooLarge = (batch: number): boolean =>
-    whyNotLayer(config, { ...request, batch }, limits)?.bytes !== undefined;
-  while (batches > 1 && isTooLarge(batches)) batches = Math.ceil(batches / 2);
-  return batches;
-}
-
 async function layerInPieces(
   request: LayerForwardRequest,
   config: LayerConfig,
@@ -94,7 +62,7 @@ async function layerInPieces(
   run: Run,
 ): Promise<Response> {
   const { batch, queries, keys } = request;
-  const most = layerPieceBatches(request, config, limits);
+  const most = layerPieceBatches(config, request, limits);
   const [query, key, value] = await onHost(request.query, request.key, request.value);
   const parts: Response[] = [];
   for (let first = 0; first < batch; first += most) {

@@ -1,5 +1,7 @@
 // WebGPU: the driver of a multi-head attention layer: projections, attention, merge and output projection without leaving the
 // device. The parameters' copies on the device are made when a layer first runs there.
+import { lengthsOf } from '../options/cut.js';
+import { whyNotDivided, whyNotOnGpu } from '../options/settings.js';
 import type {
   AttentionSettings,
   LayerConfig,
@@ -7,59 +9,60 @@ import type {
   ParameterArrays,
 } from '../request.js';
 import type { AttentionSizes, AttentionPipelines, AttentionSlices } from './attention.js';
-import { addAttention, whyNotSettings } from './attention.js';
+import { arraysOfLayer, arraysOfResults, whyTooLarge } from './array-bytes.js';
+import { addAttention } from './attention.js';
 import type { Buffers, Slice } from './buffers.js';
 import type { Call } from './call.js';
-import { lengthsOf } from './inputs.js';
 import { addLinear } from './linear.js';
 import type { Pipeline } from './pipelines.js';
 import { Pointwise } from './pointwise.js';
-import { whyTooLarge, type AttentionPlan, type DeviceLimits, type Obstacle } from './plan.js';
+import type { AttentionPlan, DeviceLimits, Obstacle } from './plan.js';
 
-/** What keeps a layer from the GPU, or undefined. */
+// What the drivers are given besides the settings of the table of options.
+const fields = new Set<string>([
+  'op',
+  'batch',
+  'heads',
+  'queries',
+  'keys',
+  'layer',
+  'outputDim',
+  'averageWeights',
+  'query',
+  'key',
+  'value',
+] satisfies (keyof LayerForwardRequest)[]);
+
+/** What keeps a layer's call from the GPU, in whatever pieces, or undefined. */
 export function whyNotLayer(
   config: LayerConfig,
   request: LayerForwardRequest,
   limits: DeviceLimits,
 ): Obstacle | undefined {
   if (config.score === 'additive') return { reason: "score 'additive' runs on the CPU" };
-  const whyNot = whyNotSettings(request);
-  if (whyNot !== undefined) return whyNot;
-  const { batch, queries, keys, heads } = request;
-  const taps = config.convolution?.kernelSize ?? 1;
-  const widest = Math.max(
-    batch *
-      queries *
-      Math.max(
-        taps * config.embedDim,
-        heads * config.headDim,
-        heads * config.valueHeadDim,
-        config.outputDim,
-      ),
-    batch *
-      keys *
-      Math.max(
-        taps * config.keyDim,
-        taps * config.valueDim,
-        config.kvHeads * Math.max(config.headDim, config.valueHeadDim),
-      ),
-    taps * config.embedDim * heads * config.headDim,
-    heads * config.valueHeadDim * config.outputDim,
-  );
-  const matrix =
-    request.weightHeads !== undefined || request.averageWeights || request.scoreStage !== 0
-      ? batch * heads * queries * keys
-      : 0;
+  const reason = whyNotOnGpu(request, fields);
+  if (reason !== undefined) return { reason };
+  const batches = layerPieceBatches(config, request, limits);
+  const undivided = batches < request.batch ? whyNotDivided(request) : undefined;
+  if (undivided !== undefined) return { reason: undivided };
+  const piece = { ...request, batch: batches };
   return (
-    whyTooLarge('one of the layer’s tensors', widest * 4, limits) ??
-    whyTooLarge('the matrix of weights or scores', matrix * 4, limits) ??
-    whyTooLarge('bias', request.bias?.data.byteLength ?? 0, limits) ??
-    whyTooLarge(
-      'mask',
-      (request.mask?.data.byteLength ?? 0) + batch * keys + 64 * (batch + heads),
-      limits,
-    )
+    whyTooLarge(arraysOfLayer(config, piece), limits) ??
+    whyTooLarge(arraysOfResults(request, request.outputDim), limits)
   );
+}
+
+/** How many batches go at once, at least 1. What is broadcast over the batch does not get smaller. */
+export function layerPieceBatches(
+  config: LayerConfig,
+  request: LayerForwardRequest,
+  limits: DeviceLimits,
+): number {
+  let batches = request.batch;
+  const isTooLarge = (batch: number): boolean =>
+    whyTooLarge(arraysOfLayer(config, { ...request, batch }), limits) !== undefined;
+  while (batches > 1 && isTooLarge(batches)) batches = Math.ceil(batches / 2);
+  return batches;
 }
 
 /** The attention inside a layer's call. */

@@ -3,7 +3,8 @@ import type { Slice } from './buffers.js';
 import type { Call } from './call.js';
 import type { Pipeline } from './pipelines.js';
 import type { LinearRequest } from '../request.js';
-import { planLinear, type DeviceLimits } from './plan.js';
+import { arraysOfLinear, whyTooLarge } from './array-bytes.js';
+import { planLinear, type DeviceLimits, type Obstacle } from './plan.js';
 
 export interface LinearSizes {
   rows: number;
@@ -12,6 +13,12 @@ export interface LinearSizes {
 }
 
 const paramsBytes = 256;
+
+/** What keeps a product from the GPU, in whatever pieces, or undefined. */
+export function whyNotLinear(request: LinearRequest, limits: DeviceLimits): Obstacle | undefined {
+  if (request.rows * request.out === 0) return { reason: 'there is nothing to compute' };
+  return whyTooLarge(arraysOfLinear(request, 1), limits);
+}
 
 /** How many rows a kernel may see at once, at least 1. */
 export function linearPieceRows(

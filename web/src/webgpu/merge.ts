@@ -3,17 +3,16 @@ import type { MergeRequest } from '../request.js';
 import type { Slice } from './buffers.js';
 import type { Call } from './call.js';
 import type { Pipeline } from './pipelines.js';
-import { planDispatches, whyTooLarge, type DeviceLimits, type Obstacle } from './plan.js';
+import { arraysOfMerge, whyTooLarge } from './array-bytes.js';
+import { planDispatches, type DeviceLimits, type Obstacle } from './plan.js';
 
 const paramsBytes = 256;
 
 /** What keeps a merge from the GPU, or undefined. */
-export function whyNotMerge(
-  { batch, heads, rows, size }: MergeRequest,
-  limits: DeviceLimits,
-): Obstacle | undefined {
+export function whyNotMerge(request: MergeRequest, limits: DeviceLimits): Obstacle | undefined {
+  const { batch, heads, rows, size } = request;
   if (batch * heads * rows * size === 0) return { reason: 'there is nothing to compute' };
-  return whyTooLarge('a part', batch * heads * rows * size * 4, limits);
+  return whyTooLarge(arraysOfMerge(request), limits);
 }
 
 /** `parts`: the output and log-sum-exps of each. */

@@ -1,16 +1,9 @@
 // WebGPU: a piece of a large attention as a request of its own, and the pieces' results as the whole's. What several ranges
 // of keys gave is joined by their log-sum-exps (Dao et al., "FlashAttention", 2022). No GPU here.
-import type {
-  AttentionRequest,
-  AttentionSettings,
-  BroadcastStrides,
-  Response,
-  Strides,
-} from '../request.js';
-import { lengthsOf } from './inputs.js';
-import { count, kvRange, type Piece, type Range } from './split.js';
-
-type AnyArray = Float32Array | Int32Array | Uint8Array;
+import { count, slotsOf, type Piece, type Range } from '../options/cut.js';
+import { cutSettings } from '../options/settings.js';
+import type { AttentionRequest, AttentionSettings, Response, Strides } from '../request.js';
+import { kvRange, wholeOf } from './array-bytes.js';
 
 /** Rows of a tensor [batch, head, row, size] with those strides, packed. */
 export function gather(
@@ -44,82 +37,18 @@ const packedStrides = (heads: Range, rows: Range, size: number): Strides => [
   size,
 ];
 
-/** A broadcast array's part, packed; axes along which it is repeated stay so. */
-function gatherBroadcast<A extends Float32Array | Uint8Array>(
-  { data, strides }: { data: A; strides: BroadcastStrides },
-  { batches, heads, queries, keys }: Piece,
-): { data: A; strides: BroadcastStrides } {
-  const ranges = [batches, heads, queries, keys].map((range, axis) =>
-    strides[axis] === 0 ? { first: 0, end: 1 } : range,
-  ) as [Range, Range, Range, Range];
-  const sizes = ranges.map(count) as [number, number, number, number];
-  const packed = new (data.constructor as new (length: number) => A)(
-    sizes.reduce((a, b) => a * b, 1),
-  );
-  let at = 0;
-  for (let b = ranges[0].first; b < ranges[0].end; b++)
-    for (let h = ranges[1].first; h < ranges[1].end; h++)
-      for (let i = ranges[2].first; i < ranges[2].end; i++) {
-        const base = b * strides[0] + h * strides[1] + i * strides[2];
-        if (strides[3] <= 1) {
-          packed.set(data.subarray(base + ranges[3].first, base + ranges[3].end), at);
-          at += sizes[3];
-        } else {
-          for (let j = ranges[3].first; j < ranges[3].end; j++)
-            packed[at++] = data[base + j * strides[3]] as number;
-        }
-      }
-  const own = [sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1];
-  return {
-    data: packed,
-    strides: own.map((stride, axis) => (strides[axis] === 0 ? 0 : stride)) as BroadcastStrides,
-  };
-}
-
-const cut = <A extends AnyArray>(array: A, { first, end }: Range): A =>
-  array.slice(first, end) as A;
-
-/** Places of the wanted heads that a piece has: their slots in the whole, and their numbers in the piece. */
-function slotsOf(request: AttentionRequest, heads: Range): { slot: number; head: number }[] {
-  const { weightHeads } = request;
-  if (weightHeads === undefined) return [];
-  const wanted =
-    weightHeads === 'all' ? Array.from({ length: request.heads }, (_, h) => h) : [...weightHeads];
-  return wanted
-    .map((head, slot) => ({ slot, head: head - heads.first }))
-    .filter(({ head }) => head >= 0 && head < count(heads));
-}
-
-const clamp = (value: number, most: number): number => Math.min(Math.max(value, 0), most);
-
-/** With several ranges of keys, sinks are left to the joining. */
+/** A piece as a request of its own. */
 export function pieceRequest(
   request: AttentionRequest,
   piece: Piece,
-  severalKeyRanges: boolean,
+  isOneOfSeveralKeyRanges: boolean,
 ): AttentionRequest {
   const { batches, heads, queries, keys } = piece;
   const groups = kvRange(request, heads);
   const { headDim, valueDim } = request;
-  const nb = count(batches);
-  const kvLengths = new Int32Array(nb);
-  const qLengths = new Int32Array(nb);
-  const causalOffsets = new Int32Array(nb);
-  for (let n = 0; n < nb; n++) {
-    const { kvLength, qLength, offset } = lengthsOf(request, batches.first + n);
-    kvLengths[n] = clamp(kvLength - keys.first, count(keys));
-    qLengths[n] = clamp(qLength - queries.first, count(queries));
-    causalOffsets[n] = offset + queries.first - keys.first;
-  }
-  const { bias, mask, keyPaddingMask, alibiSlopes, sinks, weightHeads, ...rest } = request;
-  const result: AttentionRequest = {
-    ...rest,
-    batch: nb,
-    heads: count(heads),
+  return {
+    ...cutSettings(request, { ...piece, isOneOfSeveralKeyRanges }),
     kvHeads: count(groups),
-    queries: count(queries),
-    keys: count(keys),
-    ...{ kvLengths, qLengths, causalOffsets },
     q: gather(request.q, request.qStrides, headDim, batches, heads, queries),
     k: gather(request.k, request.kStrides, headDim, batches, groups, keys),
     v: gather(request.v, request.vStrides, valueDim, batches, groups, keys),
@@ -127,39 +56,16 @@ export function pieceRequest(
     kStrides: packedStrides(groups, keys, headDim),
     vStrides: packedStrides(groups, keys, valueDim),
     outStrides: packedStrides(heads, queries, valueDim),
-    logSumExp: request.logSumExp || severalKeyRanges,
-    resident: false,
   };
-  if (bias !== undefined) result.bias = gatherBroadcast(bias, piece);
-  if (mask !== undefined) result.mask = gatherBroadcast(mask, piece);
-  if (keyPaddingMask !== undefined) {
-    const strides: BroadcastStrides = [request.keys, 0, 0, 1];
-    result.keyPaddingMask = gatherBroadcast({ data: keyPaddingMask, strides }, piece).data;
-  }
-  if (alibiSlopes !== undefined) result.alibiSlopes = cut(alibiSlopes, heads);
-  if (sinks !== undefined && !severalKeyRanges) result.sinks = cut(sinks, heads);
-  if (weightHeads !== undefined)
-    result.weightHeads = Int32Array.from(slotsOf(request, heads), ({ head }) => head);
-  return result;
 }
 
 /** A call's batches first … end − 1; its tensors stay as they are. */
 export function batchesOf<S extends AttentionSettings>(settings: S, batches: Range): S {
-  const { batch, heads, queries, keys } = settings;
-  const whole = (end: number): Range => ({ first: 0, end });
-  const piece = { batches, heads: whole(heads), queries: whole(queries), keys: whole(keys) };
-  const result = { ...settings, batch: count(batches) };
-  if (count(batches) === batch) return result;
-  for (const name of ['kvLengths', 'qLengths', 'causalOffsets'] as const) {
-    const array = settings[name];
-    if (array !== undefined) result[name] = cut(array, batches);
-  }
-  if (settings.bias !== undefined) result.bias = gatherBroadcast(settings.bias, piece);
-  if (settings.mask !== undefined) result.mask = gatherBroadcast(settings.mask, piece);
-  const { keyPaddingMask } = settings;
-  if (keyPaddingMask !== undefined)
-    result.keyPaddingMask = keyPaddingMask.slice(batches.first * keys, batches.end * keys);
-  return result;
+  return cutSettings(settings, {
+    ...wholeOf(settings),
+    batches,
+    isOneOfSeveralKeyRanges: false,
+  });
 }
 
 /** The whole's results, as pieces come in. */

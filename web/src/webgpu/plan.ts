@@ -168,14 +168,3 @@ export interface Obstacle {
   /** Of an array that is too large for the device. */
   bytes?: number;
 }
-
-/** What keeps an array of that many bytes from a kernel, or undefined. */
-export function whyTooLarge(
-  name: string,
-  bytes: number,
-  { bindingBytes }: DeviceLimits,
-): Obstacle | undefined {
-  if (bytes <= bindingBytes) return undefined;
-  const reason = `${name} takes ${bytes} bytes, more than the GPU's maxStorageBufferBindingSize of ${bindingBytes}`;
-  return { reason, bytes };
-}
