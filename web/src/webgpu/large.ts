@@ -1,5 +1,6 @@
 // WebGPU: calls whose arrays are larger than a kernel may see: one piece after the other, so that no more than one lies on the
 // device, and the results joined here.
+import type { Obstacle } from '../backend/backend.js';
 import { onHost } from '../resident.js';
 import {
   joined,
@@ -13,7 +14,7 @@ import {
 import { whyNotLayer } from './layer.js';
 import { linearPieceRows } from './linear.js';
 import { Assembly, batchesOf, pieceRequest } from './pieces.js';
-import { whyTooLarge, type DeviceLimits, type Obstacle } from './plan.js';
+import { whyTooLarge, type DeviceLimits } from './plan.js';
 import { count, dropoutReason, fitsWhole, splitAttention, type Piece } from './split.js';
 
 /** What can go in pieces; a layer's call with the layer's configuration. */

@@ -1,5 +1,6 @@
 // WebGPU: the driver of a multi-head attention layer: projections, attention, merge and output projection without leaving the
 // device. The parameters' copies on the device are made when a layer first runs there.
+import type { Obstacle } from '../backend/backend.js';
 import type {
   AttentionSettings,
   LayerConfig,
@@ -14,7 +15,7 @@ import { lengthsOf } from './inputs.js';
 import { addLinear } from './linear.js';
 import type { Pipeline } from './pipelines.js';
 import { Pointwise } from './pointwise.js';
-import { whyTooLarge, type AttentionPlan, type DeviceLimits, type Obstacle } from './plan.js';
+import { whyTooLarge, type AttentionPlan, type DeviceLimits } from './plan.js';
 
 /** What keeps a layer from the GPU, or undefined. */
 export function whyNotLayer(

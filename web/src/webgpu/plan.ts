@@ -1,4 +1,5 @@
 // WebGPU: from sizes and a device's limits to tiles, passes and dispatches. Pure: the same sizes and limits, the same plan.
+import type { Obstacle } from '../backend/backend.js';
 import type { AttentionRequest } from '../request.js';
 import { halfThreads } from './shaders/half.js';
 import { linearTile } from './shaders/linear.js';
@@ -160,13 +161,6 @@ export function planLinear(
 /** A conversion of that many vec4s to halves. */
 export function planHalf(vectors: number, limits: DeviceLimits): Dispatch[] {
   return planDispatches(0, Math.ceil(vectors / halfThreads), halfThreads * 4, limits);
-}
-
-/** What keeps a call from the GPU. */
-export interface Obstacle {
-  reason: string;
-  /** Of an array that is too large for the device. */
-  bytes?: number;
 }
 
 /** What keeps an array of that many bytes from a kernel, or undefined. */

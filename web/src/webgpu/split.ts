@@ -1,8 +1,9 @@
 // WebGPU: attention whose arrays are larger than a kernel may see, as pieces that are not: ranges of batches, heads, queries
 // and, when one head's keys alone are too many, keys. Pure: the same sizes and limit, the same pieces. Start reading at
 // splitAttention.
+import type { Obstacle } from '../backend/backend.js';
 import type { AttentionSettings } from '../request.js';
-import { whyTooLarge, type DeviceLimits, type Obstacle } from './plan.js';
+import { whyTooLarge, type DeviceLimits } from './plan.js';
 
 /** first … end − 1. */
 export interface Range {
