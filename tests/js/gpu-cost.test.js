@@ -1,6 +1,6 @@
 // Tests: the cost model: measured by a clock and a device of our own, kept, and read back only when it is whole.
 
-import { estimate, gpuWins } from '../../dist/cost-model.js';
+import { estimate, gpuWins } from '../../dist/backend/cost-model.js';
 import { keepCosts, keyOf, readCosts } from '../../dist/webgpu/cost-store.js';
 import { measureCosts } from '../../dist/webgpu/measure.js';
 
@@ -39,12 +39,14 @@ function machine(disturb = () => undefined) {
     core: { run: (request) => take(truth.cpuCallMs + work(request) / truth.cpuWorkPerMs) },
     gpu: {
       run: (request) => take(truth.gpuCallMs + work(request) / truth.gpuWorkPerMs),
-      upload: async ({ byteLength }) => {
-        await take(byteLength / truth.uploadBytesPerMs);
-        return {
-          download: () => take(truth.gpuCallMs + byteLength / truth.downloadBytesPerMs),
-          dispose: () => undefined,
-        };
+      device: {
+        upload: async ({ byteLength }) => {
+          await take(byteLength / truth.uploadBytesPerMs);
+          return {
+            download: () => take(truth.gpuCallMs + byteLength / truth.downloadBytesPerMs),
+            dispose: () => undefined,
+          };
+        },
       },
     },
   };

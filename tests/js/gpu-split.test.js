@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import { readAttention } from '../../dist/validation/attention.js';
 import { LocalHost } from '../../dist/wasm/host.js';
 import { Assembly, pieceRequest } from '../../dist/webgpu/pieces.js';
-import { count, splitAttention, whyNotSplit } from '../../dist/webgpu/split.js';
+import { count } from '../../dist/options/cut.js';
+import { splitAttention, whyNotSplit } from '../../dist/webgpu/split.js';
 import { expectClose } from './compare.js';
 import { randomSource, randomTensor } from './support/random.js';
 import { otherFloat32 } from './tolerances.js';
@@ -65,7 +66,7 @@ test('what fits is one piece; what cannot be made to fit is named', () => {
   const request = { ...s, scoreStage: 0 };
   expect(splitAttention(request, 4096)).toHaveLength(1);
   const wide = { ...request, headDim: 2000 };
-  expect(splitAttention(wide, 4096)).toEqual({ name: 'q', bytes: 8000 });
+  expect(splitAttention(wide, 4096)).toMatchObject({ name: 'q', bytes: 8000 });
   expect(whyNotSplit(wide, { bindingBytes: 4096 })).toMatchObject({ bytes: 8000 });
   const dropping = { ...request, dropout: { rate: 0.5, seed: [1, 2] } };
   expect(whyNotSplit(dropping, { bindingBytes: 256 }).reason).toMatch(/dropout/);

@@ -1,8 +1,9 @@
 // Public: createEngine: checks the options, chooses where the engine lives, and starts it.
+import type { Host } from './backend/backend.js';
 import { Engine, type StaticInfo } from './engine.js';
 import { aborted, unsupported } from './errors.js';
-import type { GpuStart } from './gpu-life.js';
-import { Router } from './router.js';
+import type { GpuStart } from './backend/gpu-life.js';
+import { Router } from './backend/router.js';
 import {
   readEngineOptions,
   type CheckedEngineOptions,
@@ -11,7 +12,7 @@ import {
 import { version } from './version.js';
 import type { startGpu as StartGpu } from './webgpu/start.js';
 import { messageOf } from './wasm/files.js';
-import { LocalHost, type Host } from './wasm/host.js';
+import { LocalHost } from './wasm/host.js';
 import { RemoteHost, WorkerFailure } from './wasm/remote-host.js';
 
 /**

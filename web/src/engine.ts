@@ -20,7 +20,7 @@ import {
   type ResidentAttentionResult,
 } from './results.js';
 import type { GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
-import type { Router } from './router.js';
+import type { Router } from './backend/router.js';
 import type { Tensor } from './tensor.js';
 import { readTransformerConfig, type TransformerConfig } from './transformer/config.js';
 import { Transformer } from './transformer/transformer.js';
@@ -343,7 +343,7 @@ export class Engine {
     const host = this.#alive();
     const { data, shape } = readTensor('tensor', value);
     const kept = residentOf(data)?.download() ?? data.slice();
-    const resident = await (await host.awaitGpu('upload')).upload(await kept);
+    const resident = await (await host.awaitGpu('upload')).device.upload(await kept);
     return new GpuTensor(standIn(resident), shape);
   }
 
@@ -355,16 +355,15 @@ export class Engine {
    * @throws HeadwiseError `UNSUPPORTED` without a GPU, TypeError `INVALID_TYPE`, RangeError `INVALID_SHAPE` when the buffer is too small, `INVALID_VALUE` without STORAGE.
    */
   wrap(gpuBuffer: object, shape: ArrayLike<number>): GpuTensor {
-    const gpu = this.#alive().needGpu('wrap');
+    const { device } = this.#alive().needGpu('wrap');
     const sizes = readShape('shape', shape);
     const buffer = readGpuBuffer('gpuBuffer', gpuBuffer, product(sizes) * 4);
-    return new GpuTensor(standIn(gpu.wrap(buffer, product(sizes))), sizes);
+    return new GpuTensor(standIn(device.wrap(buffer, product(sizes))), sizes);
   }
 
   /** How much memory the engine holds. */
   async memory(): Promise<MemoryInfo> {
-    const host = this.#alive();
-    return { ...(await host.memory()), gpuBytes: host.gpuBytes };
+    return this.#alive().memory();
   }
 
   /** Ends the engine and its threads; calls in progress reject with `DISPOSED`. May be called again. */

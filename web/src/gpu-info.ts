@@ -1,5 +1,5 @@
 // Public: what an engine tells of its GPU and of its calls. No GPU code or type here: these go into everybody's declarations.
-import type { CostModel } from './cost-model.js';
+import type { CostModel } from './backend/cost-model.js';
 
 /** `engine.info.gpu`. */
 export interface GpuInfo {

@@ -1,13 +1,13 @@
 // Between public objects and the core: the one life of everything that an engine makes and that lives in its core: layers, caches,
 // Transformers, decodings. A handle has a number, sends requests in the order of the calls, tells why its object could not be made,
 // and frees it once, by dispose() or when nobody holds it any more.
+import type { Runner } from './backend/backend.js';
 import { disposed } from './errors.js';
 import type { Request, Response, ShortRequest } from './request.js';
-import type { Host } from './wasm/host.js';
 
 /** What objects need of the engine that made them. */
 export interface HandleOwner {
-  host: Host;
+  host: Runner;
   /** The engine lives in a worker, where nothing can be made at once. */
   isRemote: boolean;
   /** Throws DISPOSED when the engine has been disposed. */
@@ -17,7 +17,7 @@ export interface HandleOwner {
 }
 
 interface Place {
-  host: Host;
+  host: Runner;
   number: number;
 }
 

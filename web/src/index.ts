@@ -1,7 +1,7 @@
 // Public: what the package exports.
 export { createEngine } from './create-engine.js';
 export type { Engine, EngineInfo, MemoryInfo } from './engine.js';
-export type { CostModel } from './cost-model.js';
+export type { CostModel } from './backend/cost-model.js';
 export type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 export {
   HeadwiseError,

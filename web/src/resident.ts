@@ -1,6 +1,8 @@
 // Between tensors and the GPU: a request's array may stand for a tensor that lies on the device. It is then an empty
 // Float32Array, which a request carries like any other, and this table knows what it means. No GPU code here.
+import type { Obstacle } from './backend/backend.js';
 import { disposed, HeadwiseError } from './errors.js';
+import { isResident, type Request } from './request.js';
 
 /** What a stand-in means. */
 export interface Resident {
@@ -43,6 +45,13 @@ export function residentsIn(request: object): readonly Resident[] {
     if (resident !== undefined) found.add(resident);
   }
   return [...found];
+}
+
+/** Why a core cannot do a request: it knows nothing of what lies on a GPU. Undefined when it can. */
+export function whyNotOnHost(request: Request): Obstacle | undefined {
+  if (isResident(request)) return { reason: 'its results are to stay on the GPU' };
+  if (residentsIn(request).length > 0) return { reason: 'an input lies on the GPU' };
+  return undefined;
 }
 
 /** The arrays on this side, the residents' fetched: one that stands in several places once. */

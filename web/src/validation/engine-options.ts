@@ -1,5 +1,5 @@
 // Validation: createEngine's options.
-import { costFields, type CostModel } from '../cost-model.js';
+import { costFields, type CostModel } from '../backend/cost-model.js';
 import { invalidType, invalidValue } from '../errors.js';
 import type { Variant } from '../wasm/glue.js';
 import type { LoadOptions } from '../wasm/loader.js';

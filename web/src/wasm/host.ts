@@ -1,30 +1,15 @@
 // Wasm: what hosts the core: this thread (LocalHost, here) or a worker (remote-host.ts). Asynchronous requests of an engine
 // run one after the other, in slices.
 import { onAbort } from '../abort.js';
+import type { HeapUsage, Host, Obstacle } from '../backend/backend.js';
 import { aborted, disposed, HeadwiseError } from '../errors.js';
 import { isCompute, type Request, type Response } from '../request.js';
+import { whyNotOnHost } from '../resident.js';
 import { snapshot } from '../snapshot.js';
 import { Core, type CoreCall } from './core.js';
 import { messageOf } from './files.js';
 import { isTurnDue, nextTurn, sliceMs } from './event-loop.js';
 import { loadModule, type LoadedModule, type LoadOptions, type ModuleInfo } from './loader.js';
-
-export interface MemoryUsage {
-  heapBytes: number;
-  inUseBytes: number;
-  peakBytes: number;
-}
-
-export interface Host {
-  readonly info: ModuleInfo;
-  /** Queued. The request's arrays are read before this returns, or copied. */
-  run(request: Request, signal?: AbortSignal): Promise<Response>;
-  /** At once; throws UNSUPPORTED where the core is not on this thread. `out`, if given, becomes the response's output. */
-  runSync(request: Request, out?: Float32Array): Response;
-  memory(): Promise<MemoryUsage>;
-  /** Whatever is queued or running rejects with DISPOSED. */
-  dispose(): void;
-}
 
 interface Queued {
   request: Request;
@@ -119,7 +104,11 @@ export class LocalHost implements Host {
     });
   }
 
-  async memory(): Promise<MemoryUsage> {
+  whyNot(request: Request): Obstacle | undefined {
+    return whyNotOnHost(request);
+  }
+
+  async memory(): Promise<HeapUsage> {
     return Promise.resolve(this.#alive().usage());
   }
 

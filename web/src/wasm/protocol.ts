@@ -1,7 +1,7 @@
 // Wasm: the messages between a page and the worker that hosts its engine.
 import type { ErrorRecord } from '../errors.js';
 import type { Request, Response } from '../request.js';
-import type { MemoryUsage } from './host.js';
+import type { HeapUsage } from '../backend/backend.js';
 import type { ModuleInfo } from './loader.js';
 
 /** After the role (see threads.ts), which starts the engine. */
@@ -14,7 +14,7 @@ export type FromWorker =
   | { ready: ModuleInfo }
   | { failed: ErrorRecord }
   | { id: number; response: Response }
-  | { id: number; usage: MemoryUsage }
+  | { id: number; usage: HeapUsage }
   | { id: number; error: ErrorRecord };
 
 /** The buffers of all arrays in a message, each once. */

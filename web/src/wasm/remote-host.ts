@@ -1,6 +1,7 @@
 // Wasm: the page's side of an engine that lives in a worker, so that the page never freezes. Requests go there as copies
 // whose buffers are transferred; the caller's arrays stay untouched.
 import { onAbort } from '../abort.js';
+import type { HeapUsage, Host, Obstacle } from '../backend/backend.js';
 import {
   aborted,
   disposed,
@@ -12,8 +13,8 @@ import {
 import type { Request, Response } from '../request.js';
 import { messageOf } from './files.js';
 import type { ThreadWorker } from './glue.js';
+import { whyNotOnHost } from '../resident.js';
 import { snapshot } from '../snapshot.js';
-import type { Host, MemoryUsage } from './host.js';
 import type { LoadOptions, ModuleInfo } from './loader.js';
 import { lockManager } from './locks.js';
 import { buffersOf, type FromWorker, type ToWorker } from './protocol.js';
@@ -123,9 +124,13 @@ export class RemoteHost implements Host {
     );
   }
 
-  async memory(): Promise<MemoryUsage> {
+  whyNot(request: Request): Obstacle | undefined {
+    return whyNotOnHost(request);
+  }
+
+  async memory(): Promise<HeapUsage> {
     const id = this.#nextId++;
-    return (await this.#ask(id, { id, memory: true }, [])) as MemoryUsage;
+    return (await this.#ask(id, { id, memory: true }, [])) as HeapUsage;
   }
 
   dispose(): void {

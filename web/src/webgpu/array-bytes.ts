@@ -1,5 +1,6 @@
 // WebGPU: the one table of what arrays a call has on the device, with their bytes and the axes along which they get smaller. What is
 // too large, and into which pieces a call parts, follows from it. Pure.
+import type { Obstacle } from '../backend/backend.js';
 import { count, type Piece, type Range } from '../options/cut.js';
 import type {
   AttentionSettings,
@@ -9,7 +10,7 @@ import type {
   LinearRequest,
   MergeRequest,
 } from '../request.js';
-import type { DeviceLimits, Obstacle } from './plan.js';
+import type { DeviceLimits } from './plan.js';
 
 export type Axis = keyof Piece;
 

@@ -1,4 +1,5 @@
 // WebGPU: the driver of attention: from a request and bound inputs to steps of a call. Start reading at addAttention.
+import type { Obstacle } from '../backend/backend.js';
 import { outOfMemory } from '../errors.js';
 import { whyNotOnGpu } from '../options/settings.js';
 import type { AttentionRequest } from '../request.js';
@@ -15,7 +16,6 @@ import {
   type AttentionPlan,
   type DeviceLimits,
   type Dispatch,
-  type Obstacle,
 } from './plan.js';
 import { weightsStage } from './shaders/matrix.js';
 import { paramsBytes, writeParams, type Params } from './shaders/params.js';

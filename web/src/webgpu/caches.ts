@@ -1,6 +1,7 @@
 // WebGPU: key/value caches that lie on the device: keys [B,G,capacity,D] and values [B,G,capacity,Dv] in float32, ready for the
 // kernels. A step copies its own rows there and attends in place; nothing else moves. Lengths grow when a step is done, so that
 // one that fails has appended nothing. Start reading at GpuCaches.step.
+import type { Backend, Obstacle } from '../backend/backend.js';
 import { aborted, disposed, invalidValue, outOfMemory } from '../errors.js';
 import { whyNotOnGpu } from '../options/settings.js';
 import { onHost, residentOf } from '../resident.js';
@@ -9,7 +10,6 @@ import type {
   CacheConfig,
   CacheRequest,
   CacheStepRequest,
-  Request,
   Response,
   Strides,
 } from '../request.js';
@@ -25,7 +25,8 @@ import { fitsWhole } from './split.js';
 export interface CacheDevice {
   context: Context;
   buffers: Buffers;
-  queue<T>(work: () => Promise<T>): Promise<T>;
+  /** In turn; one that waits rejects at once when the signal aborts. */
+  queue<T>(work: () => Promise<T>, op?: string, signal?: AbortSignal): Promise<T>;
   withCall<T>(work: (call: Call) => Promise<T>): Promise<T>;
   /** Throws when the device is gone. */
   check(): void;
@@ -38,9 +39,6 @@ export interface CacheDevice {
   /** A response's arrays, put on the device. */
   toDevice(response: Response): Promise<Response>;
 }
-
-/** The core, which rotates new tokens and attends where the kernels cannot. */
-export type RunOnCore = (request: Request, signal?: AbortSignal) => Promise<Response>;
 
 interface Cache {
   config: CacheConfig;
@@ -85,17 +83,20 @@ const stepFields = new Set<string>([
 
 export class GpuCaches {
   readonly #device: CacheDevice;
+  readonly #core: Pick<Backend, 'run'>;
   readonly #caches = new Map<number, Cache>();
 
-  constructor(device: CacheDevice) {
+  /** `core` rotates new tokens and attends where the kernels cannot. */
+  constructor(device: CacheDevice, core: Pick<Backend, 'run'>) {
     this.#device = device;
+    this.#core = core;
   }
 
   /** Why a cache cannot lie here, or undefined. */
-  whyNot(config: CacheConfig): string | undefined {
-    if (config.cellType !== 0) return "only caches with dtype 'f32' lie on the GPU";
-    if (config.window > 0) return 'caches with a window do not lie on the GPU';
-    return whyTooLarge(arraysOfCache(config), this.#device.context.limits)?.reason;
+  whyNot(config: CacheConfig): Obstacle | undefined {
+    if (config.cellType !== 0) return { reason: "only caches with dtype 'f32' lie on the GPU" };
+    if (config.window > 0) return { reason: 'caches with a window do not lie on the GPU' };
+    return whyTooLarge(arraysOfCache(config), this.#device.context.limits);
   }
 
   /** At once, all but the memory, which is taken in turn. */
@@ -115,12 +116,13 @@ export class GpuCaches {
     }
   }
 
-  /** Frees a cache once the calls made so far are done. */
+  /** Frees a cache, if it is one, once the calls made so far are done. */
   destroy(number: number): Promise<Response> {
     const cache = this.#caches.get(number);
+    if (cache === undefined) return Promise.resolve({});
     this.#caches.delete(number);
     return this.#device.queue(() => {
-      for (const slice of [cache?.keys, cache?.values])
+      for (const slice of [cache.keys, cache.values])
         if (slice !== undefined) this.#device.buffers.give(slice);
       return Promise.resolve({});
     });
@@ -221,17 +223,13 @@ export class GpuCaches {
   }
 
   /** Appends, and attends where there are queries. The request's arrays must not change until it settles. */
-  step(
-    request: CacheStepRequest,
-    signal: AbortSignal | undefined,
-    core: RunOnCore,
-  ): Promise<Response> {
+  step(request: CacheStepRequest, signal: AbortSignal | undefined): Promise<Response> {
     const cache = this.#get(request.cache);
     const check = (): void => {
       this.#device.check();
       if (signal?.aborted === true) throw aborted('cacheStep', signal.reason);
     };
-    return this.#device.queue(async () => {
+    const work = async (): Promise<Response> => {
       check();
       if (cache.failure !== undefined) throw cache.failure as Error;
       if (cache.lengths.some((length, b) => length !== request.starts[b])) {
@@ -239,24 +237,21 @@ export class GpuCaches {
           'k: an earlier call on this cache has failed, so these tokens would not stand where they belong',
         );
       }
-      const tokens = await this.#tokensOf(cache, request, core);
+      const tokens = await this.#tokensOf(cache, request);
       const lengths = cache.lengths.map((length, b) => length + (tokens.counts[b] as number));
       const response = await this.#withMemory(cache, (call) =>
         this.#appendAndAttend(call, cache, request, tokens, lengths, check),
       );
       const result =
-        response ?? (await this.#attendOnCore(cache, request, tokens, lengths, core, signal));
+        response ?? (await this.#attendOnCore(cache, request, tokens, lengths, signal));
       cache.lengths = lengths;
       return { ...result, lengths: lengths.slice() };
-    });
+    };
+    return this.#device.queue(work, 'cacheStep', signal);
   }
 
   /** The new tokens, turned where the cache turns, and those on this side packed. */
-  async #tokensOf(
-    { config, lengths }: Cache,
-    request: CacheStepRequest,
-    core: RunOnCore,
-  ): Promise<Tokens> {
+  async #tokensOf({ config, lengths }: Cache, request: CacheStepRequest): Promise<Tokens> {
     const { batch, heads, kvHeads, queries, headDim, valueDim } = request;
     const counts = request.qLengths ?? new Int32Array(batch).fill(queries);
     let { q, k } = request;
@@ -272,7 +267,7 @@ export class GpuCaches {
         strides: Strides,
         ofHeads: number,
       ): Promise<Float32Array> => {
-        const { output } = await core({
+        const { output } = await this.#core.run({
           op: 'rotaryEmbedding',
           ...rope,
           batch,
@@ -388,7 +383,6 @@ export class GpuCaches {
     request: CacheStepRequest,
     tokens: Tokens,
     lengths: Int32Array,
-    core: RunOnCore,
     signal: AbortSignal | undefined,
   ): Promise<Response> {
     const [keys, values] = arraysOfCache(cache.config);
@@ -401,7 +395,7 @@ export class GpuCaches {
       return Promise.all(downloads.map((download) => call.read(download)));
     });
     const sizes = sizesOf(cache.config, request, lengths, cache.lengths);
-    const response = await core(
+    const response = await this.#core.run(
       {
         ...sizes,
         op: 'attention',

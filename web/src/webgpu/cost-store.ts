@@ -1,9 +1,9 @@
 // WebGPU: measured cost models, kept: in a page across visits (localStorage), else for the process. An entry belongs to an
 // adapter, a build of the core, its number of threads and a version of the package; one that is damaged is measured anew.
-import { costFields, type CostModel } from '../cost-model.js';
-import type { Traffic } from '../gpu-life.js';
+import type { Host } from '../backend/backend.js';
+import { costFields, type CostModel } from '../backend/cost-model.js';
+import type { Traffic } from '../backend/gpu-life.js';
 import { version } from '../version.js';
-import type { Host } from '../wasm/host.js';
 import type { Gpu } from './gpu.js';
 import { measureCosts } from './measure.js';
 
@@ -62,7 +62,7 @@ export function keyOf(adapter: string, { threads, variant }: Host['info']): stri
 }
 
 export async function knownCosts(gpu: Gpu, core: Host, traffic: Traffic): Promise<CostModel> {
-  const key = keyOf(`${gpu.opened.description}, ${gpu.precision}`, core.info);
+  const key = keyOf(`${gpu.device.opened.description}, ${gpu.precision}`, core.info);
   const kept = isPage ? pageStorage() : undefined;
   const found = readCosts(processStorage, key) ?? (kept && readCosts(kept, key));
   if (found !== undefined) return found;

@@ -1,5 +1,6 @@
 // WebGPU: the driver of a multi-head attention layer: projections, attention, merge and output projection without leaving the
 // device. The parameters' copies on the device are made when a layer first runs there.
+import type { Obstacle } from '../backend/backend.js';
 import { lengthsOf } from '../options/cut.js';
 import { whyNotDivided, whyNotOnGpu } from '../options/settings.js';
 import type {
@@ -16,7 +17,7 @@ import type { Call } from './call.js';
 import { addLinear } from './linear.js';
 import type { Pipeline } from './pipelines.js';
 import { Pointwise } from './pointwise.js';
-import type { AttentionPlan, DeviceLimits, Obstacle } from './plan.js';
+import type { AttentionPlan, DeviceLimits } from './plan.js';
 
 // What the drivers are given besides the settings of the table of options.
 const fields = new Set<string>([

@@ -1,10 +1,11 @@
 // WebGPU: the driver of a matrix product, y = x · kernel (+ bias).
+import type { Obstacle } from '../backend/backend.js';
 import type { Slice } from './buffers.js';
 import type { Call } from './call.js';
 import type { Pipeline } from './pipelines.js';
 import type { LinearRequest } from '../request.js';
 import { arraysOfLinear, whyTooLarge } from './array-bytes.js';
-import { planLinear, type DeviceLimits, type Obstacle } from './plan.js';
+import { planLinear, type DeviceLimits } from './plan.js';
 
 export interface LinearSizes {
   rows: number;

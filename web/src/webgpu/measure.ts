@@ -1,12 +1,12 @@
 // WebGPU: measures both sides on this machine for the cost model: a call that does next to nothing, the way to the device and
 // back, and the rates of long calls. Takes a few tenths of a second on a real GPU; cost-store.ts keeps the result. Start
 // reading at measureCosts.
-import type { CostModel } from '../cost-model.js';
-import type { Traffic } from '../gpu-life.js';
+import type { Backend } from '../backend/backend.js';
+import type { CostModel } from '../backend/cost-model.js';
+import type { Traffic } from '../backend/gpu-life.js';
 import type { AttentionRequest } from '../request.js';
 import { readAttention } from '../validation/attention.js';
-import type { Host } from '../wasm/host.js';
-import type { Gpu } from './gpu.js';
+import type { WorkingDevice } from './working-device.js';
 
 /** In milliseconds. */
 export interface Clock {
@@ -18,8 +18,6 @@ const realClock: Clock = {
   now: () => performance.now(),
   pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
 };
-
-const noLayer = (): Promise<never> => Promise.reject(new Error('no layer'));
 
 function squareCall(heads: number, length: number, size: number): AttentionRequest {
   const data = new Float32Array(heads * length * size).fill(0.1);
@@ -81,13 +79,13 @@ async function rate(
 
 /** `gpu` and `core` need no more than what is used here, so that tests can stand in for them. */
 export async function measureCosts(
-  gpu: Pick<Gpu, 'run' | 'upload'>,
-  core: Pick<Host, 'run'>,
+  gpu: Pick<Backend, 'run'> & { device: Pick<WorkingDevice, 'upload'> },
+  core: Pick<Backend, 'run'>,
   traffic: Traffic,
   clock: Clock = realClock,
 ): Promise<CostModel> {
   const watch = new Stopwatch(traffic, clock);
-  const onGpu = (request: AttentionRequest) => gpu.run(request, undefined, noLayer);
+  const onGpu = (request: AttentionRequest) => gpu.run(request);
   const onCpu = (request: AttentionRequest) => core.run(request);
   const small = squareCall(1, 1, 4);
   const gpuCallMs = await watch.least(5, () => onGpu(small));
@@ -98,10 +96,10 @@ export async function measureCosts(
   let uploadMs = Infinity;
   let downloadMs = Infinity;
   for (let i = 0; i < 3; i++) {
-    let tensor: Awaited<ReturnType<Gpu['upload']>> | undefined;
+    let tensor: Awaited<ReturnType<WorkingDevice['upload']>> | undefined;
     const up = await watch.time(async () => {
       tensor?.dispose();
-      tensor = await gpu.upload(block);
+      tensor = await gpu.device.upload(block);
     });
     const there = tensor as NonNullable<typeof tensor>;
     const down = await watch.time(() => there.download());

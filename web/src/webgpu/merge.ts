@@ -1,10 +1,11 @@
 // WebGPU: the driver of mergeAttention: parts are joined one after the other.
+import type { Obstacle } from '../backend/backend.js';
 import type { MergeRequest } from '../request.js';
 import type { Slice } from './buffers.js';
 import type { Call } from './call.js';
 import type { Pipeline } from './pipelines.js';
 import { arraysOfMerge, whyTooLarge } from './array-bytes.js';
-import { planDispatches, type DeviceLimits, type Obstacle } from './plan.js';
+import { planDispatches, type DeviceLimits } from './plan.js';
 
 const paramsBytes = 256;
 

@@ -161,10 +161,3 @@ export function planLinear(
 export function planHalf(vectors: number, limits: DeviceLimits): Dispatch[] {
   return planDispatches(0, Math.ceil(vectors / halfThreads), halfThreads * 4, limits);
 }
-
-/** What keeps a call from the GPU. */
-export interface Obstacle {
-  reason: string;
-  /** Of an array that is too large for the device. */
-  bytes?: number;
-}

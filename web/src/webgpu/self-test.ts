@@ -1,18 +1,19 @@
 // WebGPU: before a GPU is trusted it computes what the core computes too, over combinations of options and sizes round the
 // tiles. Drivers and adapters that are wrong somewhere exist; they are found here and not by the user.
+import type { Backend } from '../backend/backend.js';
 import {
   resultNames,
   type AttentionRequest,
+  type ComputeRequest,
   type LayerConfig,
   type LayerForwardRequest,
   type LinearRequest,
   type MergeRequest,
-  type ParameterArrays,
   type Response,
+  type ShortRequest,
 } from '../request.js';
 import { readAttention, type AttentionOptions } from '../validation/attention.js';
-import type { Host } from '../wasm/host.js';
-import type { Gpu } from './gpu.js';
+import { floats } from './test-numbers.js';
 
 interface Case {
   name: string;
@@ -23,15 +24,6 @@ interface Case {
 
 // Float32 sums in another order, over inputs of unit scale.
 const tolerance = 1e-4;
-
-/** Numbers between −1.5 and 1.5. */
-export const floats = (length: number, seed: number): Float32Array => {
-  let state = seed >>> 0;
-  return Float32Array.from({ length }, () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return (state / 2 ** 31 - 1) * 1.5;
-  });
-};
 
 const bytes = (length: number, seed: number): Uint8Array =>
   Uint8Array.from(floats(length, seed), (x) => (x > -0.5 ? 1 : 0));
@@ -121,33 +113,36 @@ function requestOf({ sizes, options }: Case): AttentionRequest {
 }
 
 /** What is wrong with the GPU, in words, or undefined. */
-export async function selfTest(gpu: Gpu, core: Host): Promise<string | undefined> {
-  const all = cases.map((test) => ({ name: test.name, request: requestOf(test) }));
-  all.push({ name: 'hidden NaN', request: hiddenCase() });
+export async function selfTest(gpu: Backend, core: Backend): Promise<string | undefined> {
+  const all: { name: string; request: ComputeRequest }[] = [
+    ...cases.map((test) => ({ name: test.name, request: requestOf(test) })),
+    { name: 'hidden NaN', request: hiddenCase() },
+    { name: 'linear', request: linearCase() },
+    { name: 'merge', request: mergeCase() },
+  ];
   for (const { name, request } of all) {
-    const [got, wanted] = await Promise.all([
-      gpu.run(request, undefined, () => Promise.reject(new Error('no layer'))),
-      core.run(request),
-    ]);
-    const fault = difference(got, wanted);
-    if (fault !== undefined) return `the self-test '${name}' came out wrong: ${fault}`;
-  }
-  for (const request of [linearCase(), mergeCase()]) {
-    const [got, wanted] = await Promise.all([
-      gpu.run(request, undefined, () => Promise.reject(new Error('no layer'))),
-      core.run(request),
-    ]);
-    const fault = difference(got, wanted);
-    if (fault !== undefined) return `the self-test '${request.op}' came out wrong: ${fault}`;
+    const fault = await faultOf(name, request, gpu, core);
+    if (fault !== undefined) return fault;
   }
   return layerFault(gpu, core);
+}
+
+async function faultOf(
+  name: string,
+  request: ComputeRequest,
+  gpu: Backend,
+  core: Backend,
+): Promise<string | undefined> {
+  const [got, wanted] = await Promise.all([gpu.run(request), core.run(request)]);
+  const fault = difference(got, wanted);
+  return fault === undefined ? undefined : `the self-test '${name}' came out wrong: ${fault}`;
 }
 
 // Numbers of layers that callers have begin at 1.
 const ownLayer = -1;
 
 /** Everything that surrounds a layer's products, in one layer. */
-async function layerFault(gpu: Gpu, core: Host): Promise<string | undefined> {
+async function layerFault(gpu: Backend, core: Backend): Promise<string | undefined> {
   const [batch, queries, keys, embedDim] = [2, 7, 19, 6];
   const config: LayerConfig = {
     ...{ embedDim, keyDim: embedDim, valueDim: embedDim, outputDim: 9 },
@@ -165,20 +160,12 @@ async function layerFault(gpu: Gpu, core: Host): Promise<string | undefined> {
     key: floats(batch * keys * embedDim, 20),
     value: floats(batch * keys * embedDim, 21),
   };
-  await core.run({ op: 'createLayer', layer: ownLayer, config });
-  gpu.addLayer(ownLayer, config);
+  const both = (request: ShortRequest) => Promise.all([core.run(request), gpu.run(request)]);
+  await both({ op: 'createLayer', layer: ownLayer, config });
   try {
-    const parameters = async (layer: number): Promise<ParameterArrays> =>
-      (await core.run({ op: 'getParameters', layer })).parameters as ParameterArrays;
-    const [got, wanted] = await Promise.all([
-      gpu.run(request, undefined, parameters),
-      core.run(request),
-    ]);
-    const fault = difference(got, wanted);
-    return fault === undefined ? undefined : `the self-test 'layer' came out wrong: ${fault}`;
+    return await faultOf('layer', request, gpu, core);
   } finally {
-    gpu.removeLayer(ownLayer);
-    await core.run({ op: 'destroy', number: ownLayer });
+    await both({ op: 'destroy', number: ownLayer });
   }
 }
 

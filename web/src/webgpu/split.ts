@@ -1,6 +1,7 @@
 // WebGPU: attention whose arrays are larger than a kernel may see, as pieces that are not: ranges of batches, heads, queries
 // and, when one head's keys alone are too many, keys. Pure: the same sizes and limit, the same pieces. Start reading at
 // splitAttention.
+import type { Obstacle } from '../backend/backend.js';
 import type { Piece, Range } from '../options/cut.js';
 import { whyNotDivided } from '../options/settings.js';
 import {
@@ -12,7 +13,7 @@ import {
   type ArrayBytes,
   type SplitSizes,
 } from './array-bytes.js';
-import type { DeviceLimits, Obstacle } from './plan.js';
+import type { DeviceLimits } from './plan.js';
 
 /** Whether a call needs no splitting. */
 export function fitsWhole(sizes: SplitSizes, bindingBytes: number): boolean {

@@ -1,11 +1,11 @@
 // WebGPU: from nothing to a GPU that is trusted and measured, or to the reason why there is none. The only way in: the engine
 // loads this module when it may use a GPU, and else nothing in this folder.
-import { costFields, type CostModel } from '../cost-model.js';
+import type { Host } from '../backend/backend.js';
+import { costFields, type CostModel } from '../backend/cost-model.js';
+import type { NoGpu, StartedGpu, Traffic } from '../backend/gpu-life.js';
 import type { GpuReasonCode } from '../gpu-info.js';
-import type { NoGpu, StartedGpu, Traffic } from '../gpu-life.js';
 import { messageOf } from '../wasm/files.js';
 import type { GpuPrecision } from '../validation/engine-options.js';
-import type { Host } from '../wasm/host.js';
 import { NoDevice } from './device.js';
 import { Gpu } from './gpu.js';
 import { knownCosts } from './cost-store.js';
@@ -29,7 +29,7 @@ export async function startGpu(
 ): Promise<StartedGpu | NoGpu> {
   let gpu: Gpu;
   try {
-    gpu = await Gpu.start(device, precision);
+    gpu = await Gpu.start(core, device, precision);
   } catch (error) {
     return error instanceof NoDevice
       ? { code: error.code, reason: error.message }
@@ -43,7 +43,7 @@ export async function startGpu(
   const end = (): void => gpu.dispose();
   if (ended.aborted) end();
   ended.addEventListener('abort', end, { once: true });
-  const { description, software } = gpu.opened;
+  const { description, software } = gpu.device.opened;
   try {
     if (software && !demanded && cost === undefined) {
       return refuse(
@@ -51,7 +51,7 @@ export async function startGpu(
         `the adapter (${description}) is software: a CPU that pretends to be a GPU is slower than the CPU itself`,
       );
     }
-    await gpu.warmUp();
+    await gpu.device.warmUp();
     const fault = await selfTest(gpu, core);
     if (fault !== undefined)
       return refuse('wrong', `the GPU (${description}) computes wrongly: ${fault}`);

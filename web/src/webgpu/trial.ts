@@ -9,8 +9,8 @@ import { isDirect, isHalf, isPlain, type Form, type Trial } from './forms.js';
 import { nudged } from './nudge.js';
 import type { Pipelines } from './pipelines.js';
 import { planAttention, type DeviceLimits } from './plan.js';
-import { floats } from './self-test.js';
 import { tiles, type Tile } from './shaders/tile.js';
+import { floats } from './test-numbers.js';
 
 // Inputs of up to 1.5. Float32 sums in another order; halves are wrong by 2^-12 of each input.
 const tolerance = { float: 1e-4, half: 2e-2 };

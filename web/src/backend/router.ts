@@ -1,6 +1,7 @@
-// Between the engine and what computes: sends each request to the core or to the GPU, by measurement or as the caller
+// Backend: the router, between the engine and what computes. It sends each request to the core or to the GPU, by measurement or as the caller
 // demands, and lets the core do what the GPU cannot or failed at. Start reading at Router.run. The GPU's code is loaded by
 // webgpu/start.ts alone; engines with backend 'wasm' have no router.
+import { orAborted } from '../abort.js';
 import { estimate, gpuWins, type CostModel, type Estimate } from './cost-model.js';
 import {
   disposed,
@@ -9,9 +10,9 @@ import {
   tooLarge,
   unsupported,
   type CodedError,
-} from './errors.js';
+} from '../errors.js';
 import { GpuLife, type GpuStart } from './gpu-life.js';
-import { residentOf, residentsIn, type Resident } from './resident.js';
+import { residentOf, residentsIn, type Resident } from '../resident.js';
 import {
   isCompute,
   isResident,
@@ -20,16 +21,16 @@ import {
   type CacheStepRequest,
   type ComputeRequest,
   type DestroyRequest,
-  type ParameterArrays,
+  type LayerConfig,
   type Request,
   type Response,
   type ShortRequest,
-} from './request.js';
-import type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
-import type { Gpu, GpuRequest } from './webgpu/gpu.js';
-import { snapshot } from './snapshot.js';
-import type { Host, MemoryUsage } from './wasm/host.js';
-import type { ModuleInfo } from './wasm/loader.js';
+} from '../request.js';
+import type { CallReasonCode, GpuInfo, GpuReasonCode, LastCall } from '../gpu-info.js';
+import { snapshot } from '../snapshot.js';
+import type { ModuleInfo } from '../wasm/loader.js';
+import type { Gpu } from '../webgpu/gpu.js';
+import type { DeviceUsage, HeapUsage, Host, Runner } from './backend.js';
 
 interface Choice {
   side: 'wasm' | 'webgpu';
@@ -38,12 +39,12 @@ interface Choice {
   estimate?: Estimate;
 }
 
-export class Router implements Host {
+export class Router implements Runner {
   readonly #cpu: Host;
   readonly #demanded: boolean;
   readonly #life: GpuLife;
   // Those of which a restarted GPU has to learn.
-  readonly #layers = new Map<number, Parameters<Gpu['addLayer']>[1]>();
+  readonly #layers = new Map<number, LayerConfig>();
   // Caches that lie on a GPU, perhaps one that is lost.
   readonly #gpuCaches = new Map<number, Gpu>();
   lastCall: LastCall | undefined;
@@ -53,7 +54,8 @@ export class Router implements Host {
     this.#cpu = cpu;
     this.#demanded = demanded;
     this.#life = new GpuLife(start, (gpu) => {
-      for (const [layer, config] of this.#layers) gpu.addLayer(layer, config);
+      for (const [layer, config] of this.#layers)
+        void gpu.run({ op: 'createLayer', layer, config });
     });
     void this.#life.begin();
   }
@@ -77,14 +79,14 @@ export class Router implements Host {
       const { code, reason } = this.#life.none;
       return { gpu: null, gpuReason: reason, gpuReasonCode: code };
     }
-    const { description, software, features, limits } = gpu.opened;
+    const { description, software, features, limits } = gpu.device.opened;
     return {
       gpu: {
         description,
         software,
         ...features,
         precision: gpu.precision,
-        variants: gpu.forms,
+        variants: gpu.device.forms,
         maxArrayBytes: limits.bindingBytes,
         cost: this.#life.cost,
       },
@@ -114,7 +116,7 @@ export class Router implements Host {
     const start = performance.now();
     if (isResident(request) && this.#life.isStarting) {
       const kept = snapshot(request);
-      await this.#life.settled;
+      await orAborted(this.#life.settled, request.op, signal);
       return this.run(kept, signal);
     }
     const residents = this.#check(request);
@@ -127,7 +129,7 @@ export class Router implements Host {
     if (!isCompute(request)) return this.#runLayer(request);
     if (this.#demanded && this.gpu === undefined) {
       const kept = snapshot(request);
-      await this.#life.demand();
+      await orAborted(this.#life.demand(), request.op, signal);
       return this.#route(kept, residents, signal, start);
     }
     if (!this.#demanded) this.#life.reviveIfDue();
@@ -152,7 +154,7 @@ export class Router implements Host {
         const kept = snapshot(request);
         const gpu = this.gpu as Gpu;
         try {
-          response = await gpu.run(kept as GpuRequest, signal, (layer) => this.#parameters(layer));
+          response = await gpu.run(kept, signal);
         } catch (error) {
           const reason = this.#whyRetry(error, gpu);
           if (reason === undefined) throw error;
@@ -223,7 +225,7 @@ export class Router implements Host {
     residents: readonly Resident[],
     signal: AbortSignal | undefined,
   ): Promise<Response> {
-    if (residents.length === 0 && !isResident(request)) return this.#cpu.run(request, signal);
+    if (this.#cpu.whyNot(request) === undefined) return this.#cpu.run(request, signal);
     const gpu = isResident(request) ? this.needGpu('resident: true') : undefined;
     const arrays = new Map<unknown, Float32Array>();
     const kept = snapshot(request);
@@ -234,14 +236,14 @@ export class Router implements Host {
     });
     const response = await this.#cpu.run(local, signal);
     if (gpu === undefined) return response;
-    return gpu.toDevice(response);
+    return gpu.device.toDevice(response);
   }
 
   #check(request: Request): readonly Resident[] {
     if (this.#life.isDisposed) throw disposed('the engine');
     const residents = residentsIn(request);
     for (const { owner } of residents) {
-      if (owner !== this.gpu)
+      if (owner !== this.gpu?.device)
         throw invalidValue(
           `${request.op}: a GPU tensor of this engine's wanted, got one of another's`,
         );
@@ -250,26 +252,21 @@ export class Router implements Host {
     return residents;
   }
 
-  async #parameters(layer: number): Promise<ParameterArrays> {
-    const { parameters } = await this.#cpu.run({ op: 'getParameters', layer });
-    return parameters as ParameterArrays;
-  }
-
   // What the core does with a layer, the GPU has to hear of, in the same order.
   #noteLayer(request: ShortRequest): void {
     switch (request.op) {
       case 'createLayer':
         this.#layers.set(request.layer, request.config);
-        this.gpu?.addLayer(request.layer, request.config);
-        break;
-      case 'setParameters':
-        this.gpu?.forgetParameters(request.layer);
         break;
       case 'destroy':
         this.#layers.delete(request.number);
-        this.gpu?.removeLayer(request.number);
         break;
+      case 'setParameters':
+        break;
+      default:
+        return;
     }
+    void this.gpu?.run(request);
   }
 
   async #runLayer(request: ShortRequest): Promise<Response> {
@@ -283,24 +280,23 @@ export class Router implements Host {
     if (request.op === 'destroy') {
       const gpu = this.#gpuCaches.get(request.number);
       this.#gpuCaches.delete(request.number);
-      return gpu?.caches.destroy(request.number);
+      return gpu?.run(request);
     }
     const gpu = this.#gpuOfCache(request);
     if (gpu === undefined) return undefined;
     this.#gpuCaches.set(request.cache, gpu);
-    return gpu.caches.run(request);
+    return gpu.run(request);
   }
 
   #gpuOfCache(request: CacheRequest): Gpu | undefined {
     if (request.op === 'forkCache') return this.#gpuCaches.get(request.from);
     if (request.op !== 'createCache') return this.#gpuCaches.get(request.cache);
-    const { config } = request;
-    const { resident = this.#demanded } = config;
-    if (!resident) return undefined;
-    const gpu = config.resident === true ? this.needGpu('resident: true') : this.gpu;
-    const whyNot = gpu?.caches.whyNot(config);
+    const { resident } = request.config;
+    if (!(resident ?? this.#demanded)) return undefined;
+    const gpu = resident === true ? this.needGpu('resident: true') : this.gpu;
+    const whyNot = gpu?.whyNot(request);
     if (whyNot === undefined) return gpu;
-    if (config.resident === true) throw unsupported(`resident: ${whyNot}`);
+    if (resident === true) throw unsupported(`resident: ${whyNot.reason}`);
     return undefined;
   }
 
@@ -316,7 +312,7 @@ export class Router implements Host {
     traffic.running++;
     for (const resident of residents) resident.retain();
     try {
-      const response = await gpu.caches.step(request, signal, (of, by) => this.#cpu.run(of, by));
+      const response = await gpu.run(request, signal);
       const milliseconds = performance.now() - start;
       const reason = 'the cache lies on the GPU';
       this.lastCall = {
@@ -371,12 +367,8 @@ export class Router implements Host {
     return response;
   }
 
-  async memory(): Promise<MemoryUsage> {
-    return this.#cpu.memory();
-  }
-
-  get gpuBytes(): number {
-    return this.gpu?.bytes ?? 0;
+  async memory(): Promise<HeapUsage & DeviceUsage> {
+    return { ...(await this.#cpu.memory()), gpuBytes: 0, ...(await this.gpu?.memory()) };
   }
 
   dispose(): void {

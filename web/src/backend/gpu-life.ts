@@ -1,9 +1,9 @@
 // Between router and GPU: whether there is a GPU at the moment, and why not: being started, refused, lost, found again.
 // Start reading at GpuLife.begin.
 import type { CostModel } from './cost-model.js';
-import { disposed, HeadwiseError } from './errors.js';
-import type { GpuReasonCode } from './gpu-info.js';
-import type { Gpu } from './webgpu/gpu.js';
+import { disposed, HeadwiseError } from '../errors.js';
+import type { GpuReasonCode } from '../gpu-info.js';
+import type { Gpu } from '../webgpu/gpu.js';
 
 /** What webgpu/start.ts gives. */
 export interface StartedGpu {
@@ -96,7 +96,7 @@ export class GpuLife {
       this.#gpu = gpu;
       this.#cost = cost;
       this.#onStarted(gpu);
-      gpu.onLost = (reason) => this.retire({ code: 'lost', reason });
+      gpu.device.onLost = (reason) => this.retire({ code: 'lost', reason });
     });
     return this.#starting;
   }

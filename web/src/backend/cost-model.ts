@@ -1,6 +1,6 @@
 // Between caller and GPU: which side is faster, by times measured on this machine. Pure; webgpu/measure.ts measures.
-import { residentOf } from './resident.js';
-import type { ComputeRequest } from './request.js';
+import { residentOf } from '../resident.js';
+import type { ComputeRequest } from '../request.js';
 
 /**
  * How long a call takes: a fixed time, its bytes, and its multiply-adds. Measured when the engine starts, or given with
