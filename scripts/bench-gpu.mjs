@@ -1,6 +1,7 @@
 // Scripts: `npm run bench:gpu` measures the GPU backend beside our own WebAssembly, in Node, on the system's Vulkan driver.
 // --software uses Chromium's SwiftShader instead; --most N leaves out shapes of more than N billion multiply-adds. --browser
-// measures in a page of Chromium, beside onnxruntime-web's WebGPU operator; there --only 12x512 takes the shapes that begin so.
+// measures in a page of Chromium, beside onnxruntime-web's WebGPU operator; there --only 12x512
+// takes the shapes that begin with 12x512.
 import { browsers } from './lib/browsers.mjs';
 import { installPackages } from './lib/install.mjs';
 import { main } from './lib/log.mjs';

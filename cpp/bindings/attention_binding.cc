@@ -27,11 +27,11 @@ struct AttentionBackwardOperation {
 };
 
 // True when the call is done; else it is to be run again.
-bool RunCall(Address call, double budget_ms) { return At<Call>(call)->job.Run(*Pool(), budget_ms); }
+bool RunCall(Address call, double budget_ms) { return At<CallInProgress>(call)->job.Run(*Pool(), budget_ms); }
 
 // At any time, done or not.
 void EndCall(Address call) {
-  At<Call>(call)->destroy(At<Call>(call));
+  At<CallInProgress>(call)->destroy(At<CallInProgress>(call));
   --calls_in_progress;
 }
 

@@ -11,15 +11,15 @@
 
 namespace headwise::binding {
 
-struct Call {
+struct CallInProgress {
   Job job;
-  void (*destroy)(Call*) = nullptr;
+  void (*destroy)(CallInProgress*) = nullptr;
 };
 
 // `Operation` holds what the job borrows: it has `Args` and `Status Prepare(const Args&, Job&)`. The arguments are copied
 // into the call, because JavaScript reuses its argument block at once.
 template <class Operation>
-struct CallOf : Call {
+struct CallOf : CallInProgress {
   typename Operation::Args args;
   Operation operation;
 };
@@ -32,14 +32,14 @@ Address Begin(Address args) {
     Report(Status::OutOfMemory(sizeof(CallOf<Operation>)));
     return 0;
   }
-  call->destroy = [](Call* erased) { delete static_cast<CallOf<Operation>*>(erased); };
+  call->destroy = [](CallInProgress* erased) { delete static_cast<CallOf<Operation>*>(erased); };
   call->args = *At<typename Operation::Args>(args);
   if (Report(call->operation.Prepare(call->args, call->job)) != 0) {
     delete call;
     return 0;
   }
   ++calls_in_progress;
-  return AddressOf(static_cast<Call*>(call));
+  return AddressOf(static_cast<CallInProgress*>(call));
 }
 
 // Begun, run and ended in one crossing; returns the status' code.

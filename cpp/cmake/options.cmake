@@ -4,7 +4,7 @@
 add_library(headwise_options INTERFACE)
 target_compile_options(headwise_options INTERFACE
   # Results are promised to be the same for every thread count and call path. A compiler that fuses a * b + c where it
-  # likes would round one inlined copy of a function differently from another; fusing is said explicitly, by MulAdd.
+  # likes would round one inlined copy of a function differently from another; MulAdd asks for fusing explicitly.
   -ffp-contract=off
   # Never -ffast-math: hidden keys are told by infinities, and NaN must pass through.
   -fno-fast-math

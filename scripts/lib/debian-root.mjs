@@ -126,7 +126,7 @@ async function make() {
         'Set HEADWISE_DEBIAN_MIRROR to a Debian mirror that this machine reaches, or install emsdk (see README.md).',
     );
   }
-  // Emscripten compiles its system libraries at first use; whoever works in here may do so.
+  // Emscripten compiles its system libraries at first use; every user may write to their folder.
   await run(...asRoot('mkdir', ['-p', '-m', '777', join(unfinished, 'var/cache/emscripten')]));
   if (!isRoot) await run(...asRoot('chown', [`${process.getuid()}`, unfinished]));
   writeFileSync(join(unfinished, 'headwise-toolchain'), `${suite} ${recipe}\n`);
@@ -146,7 +146,7 @@ mkdir -p "$R$W" && mount --bind "$W" "$R$W" && mount --bind /dev "$R/dev" || exi
 mount -t proc proc "$R/proc" 2>/dev/null || mount --bind /proc "$R/proc" || exit 125
 exec "$@"`;
 
-// Where mounts are not permitted: what the toolchain reads is copied in, and what it makes for the package copied out.
+// For machines that permit no mounts: copies in what the toolchain reads, and copies out what it makes for the package.
 const enterByCopy = `
 R=$1; W=$2; shift 2
 mkdir -p "$R$W/tests" && cd "$W" || exit 125

@@ -14,7 +14,7 @@ export async function installPackages(folder = '.') {
     { inputs, outputs: [at(folder, 'node_modules')], file },
     async () => {
       step(folder === '.' ? 'installing npm packages' : `installing npm packages of ${folder}`);
-      // No install scripts: nothing here needs one, and where none may be fetched from elsewhere they would fail.
+      // No install scripts: nothing here needs one, and they would fail where nothing may be fetched from elsewhere.
       await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
         cwd: at(folder),
         echo: 'progress',

@@ -44,7 +44,7 @@ export function run(command, args, options = {}) {
   });
 }
 
-// Long silent work says every so often that it lives.
+// Long silent work reports from time to time that it still runs.
 function reportProgress(outputSoFar) {
   const start = performance.now();
   return setInterval(() => {

@@ -56,7 +56,7 @@ TEST(Convolution, PadsLikeKeras) {
   args.causal = 1;
   ASSERT_TRUE(Convolution(args, pool).ok());
   EXPECT_EQ(y.Values(), (std::vector<float>{3, 32, 321, 3210}));
-  args.kernel_size = 2;  // of an odd number of padding rows, the larger part is on the right
+  args.kernel_size = 2;  // the larger part of an odd number of padding rows is on the right
   args.kernel = two.data();
   args.causal = 0;
   ASSERT_TRUE(Convolution(args, pool).ok());

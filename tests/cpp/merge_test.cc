@@ -35,7 +35,7 @@ TEST(Merge, PartsMakeTheWhole) {
     outputs.insert(outputs.end(), got.out.begin(), got.out.end());
     log_sum_exps.insert(log_sum_exps.end(), got.log_sum_exp.begin(), got.log_sum_exp.end());
   }
-  // What a part without a key holds is of no account.
+  // What a part without a key holds does not matter.
   std::fill_n(outputs.begin(), expected.out.size(), std::numeric_limits<float>::quiet_NaN());
   Guarded out(static_cast<std::int64_t>(expected.out.size()));
   Guarded lse(static_cast<std::int64_t>(expected.log_sum_exp.size()));

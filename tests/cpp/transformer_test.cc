@@ -298,7 +298,7 @@ TEST(Transformer, WhatIsNotFiniteChangesNothing) {
   EXPECT_STREQ(result.module, "decoder.layers.1.linear1");
 }
 
-// Whichever parameter is poisoned: the module that it belongs to is named, and nothing at all has changed.
+// For every poisoned parameter the step names its module and changes nothing at all.
 TEST(Transformer, WhatIsNotFiniteIsNamed) {
   ThreadPool pool(2);
   for (const TransformerNorm norm : {TransformerNorm::kLayer, TransformerNorm::kBatch}) {
@@ -339,8 +339,8 @@ TEST(Transformer, WhatIsNotFiniteIsNamed) {
   }
 }
 
-// Forward all is finite: a gain of 0 lets nothing through to a huge matrix. Backward a huge gradient meets it, and what comes
-// of it spreads through the residual.
+// The forward pass is finite: a gain of 0 lets nothing through to a huge matrix. In the backward pass a huge gradient meets
+// that matrix, and the result spreads through the residual.
 TEST(Transformer, GradientsThatAreNotFiniteAreNamed) {
   ThreadPool pool(1);
   Transformer model;

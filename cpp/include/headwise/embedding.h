@@ -16,7 +16,7 @@ struct EmbeddingArgs {
 #include "headwise/fields/embedding_args.def"  // its fields and what they mean
 };
 
-// Adds the lookup to `job` as one phase; `args` outlives the job. Every id is looked at before: one outside the table
+// Adds the lookup to `job` as one phase; `args` outlives the job. Every id is checked first: one outside the table
 // is kInvalidValue "ids", and nothing is written.
 Status AddEmbedding(const EmbeddingArgs& args, Job& job);
 

@@ -17,15 +17,16 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Phases run in the order in which they are added; `context` outlives the job. A phase of no tasks is none. Where all its
-  // tasks together are few `operations`, waking threads would take longer than the caller takes alone.
-  Status AddPhase(std::int64_t tasks, TaskFunction task, void* context, double operations = kManyOperations);
+  // Phases run in the order in which they are added; `context` outlives the job. A phase of no tasks is none. `flops` are the
+  // floating-point operations of all its tasks together: where they are few, the caller's thread runs the phase alone,
+  // because waking others would take longer.
+  Status AddPhase(std::int64_t tasks, TaskFunction task, void* context, double flops = kMuchWork);
 
   // Runs until done (true) or until about `budget_ms` milliseconds have passed (false; call again to go on).
   bool Run(ThreadPool& pool, double budget_ms = kNoBudget);
 
  private:
-  static constexpr double kManyOperations = std::numeric_limits<double>::infinity();
+  static constexpr double kMuchWork = std::numeric_limits<double>::infinity();
   struct Phase {
     std::int64_t tasks;
     TaskFunction task;

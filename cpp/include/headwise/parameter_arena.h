@@ -29,8 +29,8 @@ class ParameterArena {
   // Adds a parameter [shape...] before Allocate, and returns its index. A name that is empty, too long or taken, a size below
   // 0 or more than kMostAxes axes: kInvalidValue or kInvalidShape.
   Status Add(const char* name, const std::int32_t* shape, std::int32_t rank, std::int32_t* index);
-  // Memory for all: values, and with `moments` = 0 ... 2 also gradients and so many arrays more. All zeros, so that the gaps
-  // between parameters are inert. Negative `moments`: values only.
+  // Memory for all: values, and with `moments` = 0 ... 2 also gradients and that many further arrays. All zeros, so that the
+  // gaps between parameters are inert. Negative `moments`: values only.
   Status Allocate(std::int32_t moments);
 
   std::int32_t size() const { return count_; }

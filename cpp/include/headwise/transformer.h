@@ -1,6 +1,6 @@
 // Public: the Transformer (Vaswani et al., 2017) as encoder-decoder, decoder or encoder: forward, and a training step by the
-// core's own gradients. Float32, tensors row-major. Parameters bear the names and shapes of torch.nn.Transformer's; with fewer
-// key heads than query heads in_proj_weight has so many rows less.
+// core's own gradients. Float32, tensors row-major. Parameters bear the names and shapes of torch.nn.Transformer's;
+// in_proj_weight has fewer rows when there are fewer key heads than query heads.
 //
 // Start reading at TransformerForward::Prepare; the Transformer object holds the parameters only.
 #pragma once
@@ -112,8 +112,8 @@ class TransformerForward {
 };
 
 // A step over a batch whose activations do not fit is taken in parts, one TransformerStep after the other: each brings some
-// of the batch's sequences, the last one changes the parameters. It is the step over the whole batch, but that batch norm
-// sees a part at a time, and dropout drops others.
+// of the batch's sequences, the last one changes the parameters. It equals the step over the whole batch, except that
+// batch norm sees a part at a time, and dropout drops other elements.
 struct TrainingOptions {
   OptimizerConfig optimizer;
   float rate = 1e-3F;

@@ -13,7 +13,7 @@
 
 namespace headwise {
 
-// What has been read of `rows` targets of one length, and with an encoder of the one source that they share. Owns its memory;
+// What has been read of `rows` targets of one length and, with an encoder, of the source that they share. Owns its memory;
 // holds nothing of the model but its sizes. Not thread-safe; not to be changed while a step is between two slices.
 class TransformerDecoding {
  public:
@@ -64,7 +64,7 @@ struct TransformerDecodeArgs {
 };
 
 // A step in progress: Prepare, then run the job. The object outlives the job and does not move. Lengths grow in the job's last
-// phase: a step that is given up has changed nothing, but that a source that it brought is to be brought again.
+// phase: a step that is given up has changed nothing, except that its source, if it brought one, must be brought again.
 class TransformerDecodeStep {
  public:
   TransformerDecodeStep() = default;

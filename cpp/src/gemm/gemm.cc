@@ -33,8 +33,8 @@ void ComputeBlock(void* context, std::int64_t index, int /*thread*/) {
 
 Status AddGemm(const GemmArgs& args, Job& job) {
   if (const Status status = CheckGemm(args); !status.ok()) return status;
-  const double operations = 2.0 * double(args.m) * args.w->columns() * args.w->rows();
-  return job.AddPhase(PlanOf(args).tasks(), ComputeBlock, const_cast<GemmArgs*>(&args), operations);
+  const double flops = 2.0 * double(args.m) * args.w->columns() * args.w->rows();
+  return job.AddPhase(PlanOf(args).tasks(), ComputeBlock, const_cast<GemmArgs*>(&args), flops);
 }
 
 Status Gemm(const GemmArgs& args, ThreadPool& pool) {

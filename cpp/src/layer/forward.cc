@@ -59,7 +59,7 @@ struct MultiHeadAttentionForward::Call {
   Status AddProjection(const float* x, std::int32_t in, ParameterKind kernel, ParameterKind bias, const Projected& to,
                        PackedConvolutionArgs& product, Job& job) const;
   Status AddRotations(Job& job);
-  Status AddLengths(Job& job);
+  Status AddNormalizations(Job& job);
   Status AddAttention(ThreadPool& pool, Job& job);
   Status AddOutput(Job& job);
   Status AddWeights(Job& job);
@@ -85,7 +85,7 @@ struct MultiHeadAttentionForward::Call {
   // What the phases work on.
   PackedConvolutionArgs query_product, key_product, value_product;
   RotaryArgs query_rotation, key_rotation;
-  NormalizeArgs query_lengths, key_lengths;
+  NormalizeArgs query_normalization, key_normalization;
   AttentionForward attention;
   SumHeadsArgs sum;
   GemmArgs output_product;
@@ -138,7 +138,7 @@ Status MultiHeadAttentionForward::Call::Allocate() {
 Status MultiHeadAttentionForward::Call::AddPhases(ThreadPool& pool, Job& job) {
   if (const Status status = AddProjections(job); !status.ok()) return status;
   if (const Status status = AddRotations(job); !status.ok()) return status;
-  if (const Status status = AddLengths(job); !status.ok()) return status;
+  if (const Status status = AddNormalizations(job); !status.ok()) return status;
   if (const Status status = AddAttention(pool, job); !status.ok()) return status;
   if (const Status status = AddOutput(job); !status.ok()) return status;
   return AddWeights(job);
@@ -201,12 +201,12 @@ Status MultiHeadAttentionForward::Call::AddRotations(Job& job) {
   return AddRotary(key_rotation, job);
 }
 
-Status MultiHeadAttentionForward::Call::AddLengths(Job& job) {
+Status MultiHeadAttentionForward::Call::AddNormalizations(Job& job) {
   if (config.score != LayerScore::kCosine) return Status::Ok();
-  query_lengths = {q.vectors(), q.size, q.data};
-  key_lengths = {k.vectors(), k.size, k.data};
-  if (const Status status = AddNormalize(query_lengths, job); !status.ok()) return status;
-  return AddNormalize(key_lengths, job);
+  query_normalization = {q.vectors(), q.size, q.data};
+  key_normalization = {k.vectors(), k.size, k.data};
+  if (const Status status = AddNormalize(query_normalization, job); !status.ok()) return status;
+  return AddNormalize(key_normalization, job);
 }
 
 Status MultiHeadAttentionForward::Call::AddAttention(ThreadPool& pool, Job& job) {

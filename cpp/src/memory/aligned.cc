@@ -7,7 +7,7 @@
 namespace headwise {
 namespace {
 
-// Beyond what any machine grants; allocators differ in how they take such a wish.
+// More than any machine grants; allocators differ in how they answer such a request.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 39;
 
 }  // namespace

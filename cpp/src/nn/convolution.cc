@@ -50,9 +50,9 @@ void ConvolveBlock(void* context, std::int64_t index, int /*thread*/) {
 
 Status AddPackedConvolution(const PackedConvolutionArgs& args, Job& job) {
   if (const Status status = CheckConvolution(args); !status.ok()) return status;
-  const double operations = 2.0 * args.batch * args.length * args.kernel->rows() * args.kernel->columns();
+  const double flops = 2.0 * args.batch * args.length * args.kernel->rows() * args.kernel->columns();
   return job.AddPhase(args.batch * PlanOf(args).tasks(), ConvolveBlock, const_cast<PackedConvolutionArgs*>(&args),
-                      operations);
+                      flops);
 }
 
 Status ConvolutionForward::Prepare(const ConvolutionArgs& args, Job& job) {

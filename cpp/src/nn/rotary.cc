@@ -100,8 +100,8 @@ Status AddRotary(const RotaryArgs& args, Job& job) {
   if (const Status status = CheckRotary(args); !status.ok()) return status;
   if (args.cos != nullptr && !TablesReach(args)) return Status::InvalidValue("positions");
   const std::int64_t tasks = args.heads == 0 ? 0 : args.batch * RowBlocks(args.rows, Numbers(args));
-  const double operations = (3.0 * args.heads + 100.0) * args.batch * args.rows * args.size;  // 100: sine and cosine
-  return job.AddPhase(tasks, TurnRows, const_cast<RotaryArgs*>(&args), operations);
+  const double flops = (3.0 * args.heads + 100.0) * args.batch * args.rows * args.size;  // 100: sine and cosine
+  return job.AddPhase(tasks, TurnRows, const_cast<RotaryArgs*>(&args), flops);
 }
 
 Status Rotary(const RotaryArgs& args, ThreadPool& pool) {

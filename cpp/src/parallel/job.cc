@@ -10,7 +10,7 @@ namespace headwise {
 namespace {
 
 // About 20 microseconds of one thread; another takes 5 to 50 to wake.
-constexpr double kOperationsWorthWaking = 4e5;
+constexpr double kFlopsWorthWaking = 4e5;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Job::~Job() {
   if (phases_ != inline_phases_) FreeAligned(phases_);
 }
 
-Status Job::AddPhase(std::int64_t tasks, TaskFunction task, void* context, double operations) {
+Status Job::AddPhase(std::int64_t tasks, TaskFunction task, void* context, double flops) {
   if (tasks <= 0) return Status::Ok();
   if (phase_count_ == capacity_) {
     const std::uint64_t bytes = sizeof(Phase) * 2U * static_cast<std::uint64_t>(capacity_);
@@ -29,7 +29,7 @@ Status Job::AddPhase(std::int64_t tasks, TaskFunction task, void* context, doubl
     phases_ = grown;
     capacity_ *= 2;
   }
-  phases_[phase_count_++] = {tasks, task, context, operations < kOperationsWorthWaking};
+  phases_[phase_count_++] = {tasks, task, context, flops < kFlopsWorthWaking};
   return Status::Ok();
 }
 

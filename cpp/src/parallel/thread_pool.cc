@@ -28,7 +28,7 @@ struct ThreadPool::State {
   bool open = false;      // workers may still join the current run
   bool closing = false;   // the pool ends
   int active = 0;         // workers inside the current run
-  // The current run; written before `open`, read by workers that joined.
+  // The current run; written before `open`, read by workers inside it.
   std::atomic<std::int64_t> next{0};
   std::int64_t count = 0;
   TaskFunction task = nullptr;
@@ -54,12 +54,12 @@ struct ThreadPool::State {
   }
 
   void Work(int thread) {
-    std::uint64_t joined = 0;
+    std::uint64_t last_run = 0;
     pthread_mutex_lock(&mutex);
     for (;;) {
-      while (!closing && !(open && run != joined)) pthread_cond_wait(&wake, &mutex);
+      while (!closing && !(open && run != last_run)) pthread_cond_wait(&wake, &mutex);
       if (closing) break;
-      joined = run;
+      last_run = run;
       ++active;
       pthread_mutex_unlock(&mutex);
       Claim(thread);

@@ -17,7 +17,7 @@ Status CheckTarget(const TransformerConfig& config, const TransformerBatch& batc
 
 inline std::uint64_t SeedOf(const TransformerConfig& c) { return (std::uint64_t{c.seed_high} << 32U) | c.seed_low; }
 
-// What is null after a failure, the graph's status names. Borrows everything.
+// After a failure a result is null, and the graph's status names the cause. Borrows everything.
 class TransformerBuild {
  public:
   // `weights` null: the weights of attention are not wanted.

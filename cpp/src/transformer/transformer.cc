@@ -158,7 +158,7 @@ void Transformer::Start() {
     float* values = parameters_.value(i);
     const auto stream = static_cast<std::uint32_t>(4 * i);
     if (p.rank == 1) {
-      // Of the vectors only a norm's gain is called a weight.
+      // A norm's gain is the only vector that is called a weight.
       if (EndsWith(p.name, ".weight")) std::fill_n(values, p.count, 1.0F);
       continue;
     }
