@@ -38,6 +38,8 @@ export interface AttentionSettings {
   packed?: { qStarts: Int32Array; kStarts: Int32Array; queries: number };
   /** The results stay on the GPU. */
   resident?: boolean;
+  /** Which settings were read from options, so that staging looks at no others. Absent in requests that are made by hand. */
+  given?: readonly string[];
 }
 
 export interface AttentionRequest extends AttentionSettings {

@@ -13,47 +13,63 @@ export const maskingOptionNames: readonly string[] = [
   'signal',
 ];
 
+const nothingGiven: readonly SettingName[] = Object.freeze([]);
+
 // Every setting in one order: requests are then alike to the JavaScript engine, whatever the options, and quick to make and to
 // read.
-const absent = Object.fromEntries([
-  ...['batch', 'heads', 'queries', 'keys'].map((name) => [name, 0]),
-  ...optionRows.map((row) => [row.setting, row.absent]),
-]) as unknown as AttentionSettings;
+const absent = {
+  ...{ batch: 0, heads: 0, queries: 0, keys: 0, given: nothingGiven },
+  ...Object.fromEntries(optionRows.map((row) => [row.setting, row.absent])),
+} as unknown as AttentionSettings;
 
+const rowsBySetting = new Map<string, AnyRow>(optionRows.map((row) => [row.setting, row]));
 const rowsByOption = new Map<string, AnyRow>(
   optionRows.filter(({ read }) => read !== undefined).map((row) => [row.option, row]),
 );
 
-/** The shared options among `options` as settings; other names are left to the caller. */
+type AnySettings = { [Name in keyof AttentionSettings]?: unknown };
+
+/**
+ * The shared options among `options` as settings; other names are left to the caller. `made`: settings that the caller has from
+ * elsewhere, which count before options.
+ */
 export function readAttentionSettings(
   options: Record<string, unknown>,
   { batch, heads, queries, keys }: CallSizes,
+  made?: Partial<Pick<AttentionSettings, SettingName>>,
 ): AttentionSettings {
-  const settings: { [Name in SettingName | keyof CallSizes]?: unknown } = { ...absent };
+  const settings: AnySettings = { ...absent };
   settings.batch = batch;
   settings.heads = heads;
   settings.queries = queries;
   settings.keys = keys;
+  let given: SettingName[] | undefined;
   for (const name in options) {
     const row = rowsByOption.get(name);
     const value = options[name];
     if (row === undefined || value === undefined) continue;
     settings[row.setting] = row.read?.(value, { batch, heads, queries, keys });
+    (given ??= []).push(row.setting);
   }
   if (settings.resident === true && options.out !== undefined) {
     throw invalidValue(
       'out: nothing wanted, because with resident: true the output stays on the GPU',
     );
   }
+  if (made !== undefined) {
+    Object.assign(settings, made);
+    (given ??= []).push(...(Object.keys(made) as SettingName[]));
+  }
+  if (given !== undefined) settings.given = given;
   return settings as unknown as AttentionSettings;
 }
 
-const given = (value: unknown): boolean => value !== undefined && value !== false;
+const isAsked = (value: unknown): boolean => value !== undefined && value !== false;
 
 /** Throws where an option is given that cannot stand beside packed sequences, or with a cache that has a window. */
 export function checkBeside(what: 'packed' | 'ring', options: Record<string, unknown>): void {
   for (const row of optionRows) {
-    if (row[what] || row.read === undefined || !given(options[row.option])) continue;
+    if (row[what] || row.read === undefined || !isAsked(options[row.option])) continue;
     throw invalidValue(
       what === 'packed'
         ? `${row.option}: not together with cuSeqlensQ and cuSeqlensK`
@@ -62,7 +78,7 @@ export function checkBeside(what: 'packed' | 'ring', options: Record<string, unk
   }
 }
 
-const stagedRows = optionRows.filter(({ stage }) => stage !== undefined);
+const alwaysStaged = optionRows.filter(({ always }) => always);
 
 /** Sizes and settings, into the core's struct. */
 export function stageSettings(settings: AttentionSettings, target: CoreTarget): void {
@@ -70,11 +86,22 @@ export function stageSettings(settings: AttentionSettings, target: CoreTarget): 
   target.set('heads', settings.heads);
   target.set('queries', settings.queries);
   target.set('keys', settings.keys);
-  for (let i = 0; i < stagedRows.length; i++) {
-    const row = stagedRows[i] as AnyRow;
-    const setting = settings[row.setting];
-    if (row.always || isGiven(row, setting)) row.stage?.(setting as never, target, settings);
+  for (let i = 0; i < alwaysStaged.length; i++) {
+    const row = alwaysStaged[i] as AnyRow;
+    row.stage?.(settings[row.setting] as never, target, settings);
   }
+  for (const name of settings.given ?? givenIn(settings)) {
+    const row = rowsBySetting.get(name) as AnyRow;
+    const setting = settings[row.setting];
+    if (!row.always && isGiven(row, setting)) row.stage?.(setting as never, target, settings);
+  }
+}
+
+/** The settings that say more than a call without options: a list for those that were not read from options. */
+export function givenIn(settings: AttentionSettings): SettingName[] {
+  return optionRows
+    .filter((row) => isGiven(row, settings[row.setting]))
+    .map(({ setting }) => setting);
 }
 
 /**
@@ -82,10 +109,9 @@ export function stageSettings(settings: AttentionSettings, target: CoreTarget): 
  * `fields` that are named: a request with any other field that is set goes to the CPU.
  */
 export function whyNotOnGpu(request: object, fields: ReadonlySet<string>): string | undefined {
-  const rows = new Map<string, AnyRow>(optionRows.map((row) => [row.setting, row]));
   for (const [name, value] of Object.entries(request) as [string, never][]) {
-    if (value === undefined || fields.has(name)) continue;
-    const row = rows.get(name);
+    if (value === undefined || name === 'given' || fields.has(name)) continue;
+    const row = rowsBySetting.get(name);
     if (row === undefined) return `${name} runs on the CPU`;
     if (row.gpu === true || !isGiven(row, value)) continue;
     const reason = typeof row.gpu === 'string' ? row.gpu : row.gpu(value as never);
@@ -105,11 +131,12 @@ export function whyNotDivided(settings: AttentionSettings): string | undefined {
 /** A piece's sizes and settings. What the caller has besides stays as it is. */
 export function cutSettings<S extends AttentionSettings>(settings: S, piece: CallPiece): S {
   const { batches, heads, queries, keys } = piece;
-  const result: { [Name in SettingName | keyof CallSizes]?: unknown } = {
+  const result: AnySettings = {
     ...settings,
     ...{ batch: count(batches), heads: count(heads), queries: count(queries), keys: count(keys) },
   };
   for (const { setting, cut } of optionRows)
     if (cut !== undefined) result[setting] = cut(settings, piece);
-  return result as S;
+  result.given = givenIn(result as unknown as AttentionSettings);
+  return result as unknown as S;
 }

@@ -90,7 +90,11 @@ export function readAttention(
   const valueDim = vView.size;
   const outputShape = shapeLike(rank, blhd, qView, valueDim);
   if (product(outputShape) > maxSize) throw outOfMemory('attention', product(outputShape) * 4);
-  const settings = readAttentionSettings(options, { batch, heads, queries, keys });
+  const settings = readAttentionSettings(
+    options,
+    { batch, heads, queries, keys },
+    packed?.settings,
+  );
   const request: AttentionRequest = {
     ...settings,
     op: 'attention',
@@ -107,7 +111,6 @@ export function readAttention(
     outStrides: viewOf('output', outputShape, blhd, 'numHeads', heads).strides,
   };
   if (packed !== undefined) {
-    Object.assign(request, packed.settings);
     for (const strides of ['qStrides', 'kStrides', 'vStrides', 'outStrides'] as const)
       request[strides] = [0, request[strides][1], request[strides][2]];
   }

@@ -179,10 +179,13 @@ export function readAppend(
   const { batch } = state.config;
   return {
     request: {
-      ...readAttentionSettings({}, { batch, heads: 0, queries: tokens.rows, keys: 0 }),
+      ...readAttentionSettings(
+        {},
+        { batch, heads: 0, queries: tokens.rows, keys: 0 },
+        { qLengths: tokens.counts },
+      ),
       ...tokens.request,
       op: 'cacheStep',
-      qLengths: tokens.counts,
       scale: 1,
     },
     counts: tokens.counts,
@@ -239,13 +242,13 @@ export function readAttend(
   const settings = readAttentionSettings(
     { ...options, causal },
     { batch: config.batch, heads, queries: rows, keys },
+    { qLengths: counts },
   );
   return {
     request: {
       ...settings,
       ...tokens.request,
       op: 'cacheStep',
-      qLengths: counts,
       scale:
         options.scale === undefined
           ? defaultScale(config.headDim)
