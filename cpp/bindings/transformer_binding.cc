@@ -40,6 +40,7 @@ struct StepOperation {
     options.part = args.part;
     options.parts = args.parts;
     options.counted = args.counted;
+    options.decays = args.decays;
     target = args.result;
     if (Status status = step.Prepare(*args.model, args.batch, options, *Pool(), job); !status.ok()) return status;
     return job.AddPhase(1, &Leave, this);

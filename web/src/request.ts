@@ -243,7 +243,11 @@ export interface TransformerStepRequest extends TransformerBatch {
   model: number;
   /** The core's TransformerStepArgs by its fields' names. */
   settings: Record<string, number>;
+  /** Which parameters weight decay leaves out: all vectors, or those whose names match. */
+  noDecay?: NoDecay;
 }
+
+export type NoDecay = 'vectors' | RegExp;
 
 /**
  * Target tokens of every row of a decoding, which follow upon those that it has read; with the first of them the source, of one
@@ -391,6 +395,9 @@ export function joined(arrays: readonly Float32Array[]): Float32Array {
   return all;
 }
 
+const isRegExp = (value: object): boolean =>
+  Object.prototype.toString.call(value) === '[object RegExp]';
+
 /** Every buffer that a request or response holds, each once, for copying and transferring. */
 export function mapArrays<T extends object>(
   value: T,
@@ -399,7 +406,7 @@ export function mapArrays<T extends object>(
   const walk = (node: unknown): unknown => {
     if (ArrayBuffer.isView(node)) return map(node as Float32Array);
     if (Array.isArray(node)) return node.map(walk);
-    if (typeof node !== 'object' || node === null) return node;
+    if (typeof node !== 'object' || node === null || isRegExp(node)) return node;
     return Object.fromEntries(Object.entries(node).map(([key, child]) => [key, walk(child)]));
   };
   return walk(value) as T;

@@ -122,7 +122,8 @@ struct TrainingOptions {
   float max_norm = std::numeric_limits<float>::infinity();
   std::int32_t part = 0;  // 0 ... parts - 1, in order
   std::int32_t parts = 1;
-  std::int32_t counted = 0;  // labels that count in all parts together; 0: those of this one
+  std::int32_t counted = 0;              // labels that count in all parts together; 0: those of this one
+  const std::uint8_t* decays = nullptr;  // as OptimizerStepArgs has them, over the parameters' arena
 };
 
 struct TrainingResult {

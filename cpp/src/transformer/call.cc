@@ -147,6 +147,7 @@ Status TransformerStep::Prepare(Transformer& model, const TransformerBatch& batc
   call.step.first = parameters.moment(0);
   call.step.second = parameters.moment(1);
   call.step.skip = &call.skip;
+  call.step.decays = options.decays;
   if (options.optimizer.kind == OptimizerKind::kSgd && options.optimizer.momentum == 0.0F) call.step.first = nullptr;
   Graph& graph = call.graph;
   call.logits = TransformerBuild(model, batch, nullptr, graph).Logits();

@@ -2,7 +2,8 @@
 import type { TensorLike } from '../tensor-like.js';
 import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
-import type { TransformerBatch } from '../request.js';
+import type { NoDecay, TransformerBatch } from '../request.js';
+import { describe } from '../validation/arrays.js';
 import { readChoice, readFinite, readInteger, readOptions } from '../validation/options.js';
 import { checkShape, readAnyIntegers, readTensor } from '../validation/shapes.js';
 import type { ResolvedTransformerConfig } from './config.js';
@@ -166,6 +167,11 @@ export interface TrainingOptions {
   epsilon?: number | undefined;
   /** Default 0. */
   weightDecay?: number | undefined;
+  /**
+   * Which parameters `weightDecay` leaves out, as PyTorch's parameter groups do: 'vectors', those of rank 1 (norms and biases), or
+   * those whose names match a regular expression. Default: none.
+   */
+  noDecay?: 'vectors' | RegExp | undefined;
   /** From 0 to 1: how much of the wanted distribution is spread over all classes. Default 0. */
   labelSmoothing?: number | undefined;
   /** The largest norm of all gradients together; they are scaled down to it. Default: none. */
@@ -185,6 +191,7 @@ const optionNames = new Set([
   'betas',
   'epsilon',
   'weightDecay',
+  'noDecay',
   'labelSmoothing',
   'maxGradientNorm',
   'accumulate',
@@ -195,6 +202,18 @@ const optimizers = ['sgd', 'adam', 'adamw'];
 export function readAccumulate(value: unknown): number {
   const { accumulate } = readOptions('options', value, optionNames);
   return readInteger('accumulate', accumulate ?? 1, 1, 2 ** 15);
+}
+
+/** `noDecay`, with a regular expression of this realm. */
+export function readNoDecay(value: unknown): NoDecay | undefined {
+  const { noDecay } = readOptions('options', value, optionNames);
+  if (noDecay === undefined) return undefined;
+  if (Object.prototype.toString.call(noDecay) === '[object RegExp]') {
+    const { source, flags } = noDecay as RegExp;
+    return new RegExp(source, flags);
+  }
+  if (typeof noDecay === 'string') return readChoice('noDecay', noDecay, ['vectors'] as const);
+  throw invalidType(`noDecay: 'vectors' or a regular expression wanted, got ${describe(noDecay)}`);
 }
 
 /** The core's step arguments by their fields' names. */

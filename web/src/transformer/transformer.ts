@@ -20,6 +20,7 @@ import {
   partsOf,
   readAccumulate,
   readInput,
+  readNoDecay,
   readSource,
   readTrainingBatch,
   readTrainingOptions,
@@ -169,6 +170,7 @@ export class Transformer {
     const step = this.#step + 1;
     const settings = readTrainingOptions(options, step);
     const parts = partsOf(batch, readAccumulate(options));
+    const noDecay = readNoDecay(options);
     // Taken now, so that steps that are started together count up.
     this.#step = step;
     let results: StepResult[];
@@ -182,6 +184,7 @@ export class Transformer {
           op: 'transformerStep',
           model: this.#handle.number,
           settings: fields,
+          ...(noDecay !== undefined && { noDecay }),
           ...rows,
         } as const;
         const { output } = await this.#handle.run(request, signal);

@@ -13,6 +13,7 @@ import {
   type Strides,
   type TransformerBatch,
   type TransformerDecodeRequest,
+  type TransformerStepRequest,
 } from '../request.js';
 import type { Bindings, Layout } from './glue.js';
 import { stageSettings } from '../options/settings.js';
@@ -63,6 +64,8 @@ type FieldTarget = Pick<Struct, 'set'>;
 export interface Addresses {
   layer(layer: number): number;
   model(model: number): number;
+  /** Not an address: what weight decay leaves out of a model. */
+  decays(request: TransformerStepRequest): Uint8Array | undefined;
   cache(request: CacheStepRequest): number;
   decoding(request: TransformerDecodeRequest): number;
 }
@@ -115,6 +118,7 @@ export function stagingOf(request: ComputeRequest, struct: Struct, of: Addresses
     case 'transformerStep': {
       staging.set('model', of.model(request.model));
       for (const [field, value] of Object.entries(request.settings)) staging.set(field, value);
+      staging.input('decays', of.decays(request));
       stageBatch(request, staging);
       staging.output('result', 'output', stepResults);
       break;

@@ -70,6 +70,7 @@ export class Core {
     this.#addresses = {
       layer: (number) => this.#registry.addressOf('layer', number),
       model: (number) => this.#registry.addressOf('transformer', number),
+      decays: (request) => this.#transformers.decaysOf(request),
       cache: (request) => this.#caches.addressFor(request),
       decoding: (request) => this.#decodings.addressFor(request),
     };

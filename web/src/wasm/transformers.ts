@@ -6,8 +6,9 @@ import type {
   Response,
   TransformerFields,
   TransformerRequest,
+  TransformerStepRequest,
 } from '../request.js';
-import { product } from '../validation/shapes.js';
+import { largest, product } from '../validation/shapes.js';
 import type { Bindings } from './glue.js';
 import type { CoreParts } from './objects.js';
 import { Struct } from './struct.js';
@@ -45,6 +46,29 @@ export class Transformers {
       if (created === 0) throw error('transformer');
       registry.add('transformer', model, created, (at) => bindings.destroyTransformer(at));
     });
+  }
+
+  /** Which granules of the parameters' arena decay, where not all do: 1 for each that does. */
+  decaysOf({ model, noDecay }: TransformerStepRequest): Uint8Array | undefined {
+    if (noDecay === undefined) return undefined;
+    const places = this.#places(model);
+    const learnt = new Set(places.map(({ name }) => name));
+    // What has moments is learnt; batch norms' buffers lie elsewhere.
+    const parameters = places.filter(({ name, moment }) => !moment && learnt.has(`first.${name}`));
+    const granule = 16 * 4; // bytes; kDecayGranule floats
+    const base = (parameters[0] as { address: number }).address >>> 0;
+    const granuleOf = (address: number): number => ((address >>> 0) - base) / granule;
+    const ranges = parameters.map(({ address, shape }) => ({
+      begin: granuleOf(address),
+      end: Math.ceil(granuleOf(address + 4 * product(shape))),
+    }));
+    const decays = new Uint8Array(largest(ranges.map(({ end }) => end))).fill(1);
+    parameters.forEach(({ name, shape }, i) => {
+      const { begin, end } = ranges[i] as (typeof ranges)[number];
+      const isLeftOut = noDecay === 'vectors' ? shape.length < 2 : name.search(noDecay) >= 0;
+      if (isLeftOut) decays.fill(0, begin, end);
+    });
+    return decays;
   }
 
   #places(model: number): ReturnType<Bindings['transformerTensors']> {
