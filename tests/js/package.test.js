@@ -92,8 +92,21 @@ describe('types', () => {
       const x: Tensor = tensor([[1, 2], [3, 4]]);
       const options: AttentionOptions = { causal: true, returnWeights: true };
       const { output, weights } = await engine.attention(x, x, x, options);
+      const reason: string | undefined = engine.info.threadsReason;
+      const known = (...of: unknown[]): boolean => of[0] instanceof HeadwiseError && reason === undefined;
       const mha = engine.multiHeadAttention({ embedDim: 2, numHeads: 1 });
       await mha.forward(x);
+      const asked = await engine.attention(x, x, x, { returnWeights: true, returnLogSumExp: true });
+      const [row, sum]: [number, Float32Array] = [asked.weights.shape.length, asked.logSumExp.data];
+      // @ts-expect-error -- scores were not asked for
+      known(row, sum, asked.scores.shape);
+      known(engine.attentionSync(x, x, x, { returnScores: 'raw', causal: true }).scores.shape);
+      const mine = mha.forwardSync(x, x, x, { averageWeights: true }).weights.toArray();
+      known(mine, (await mha.forward(x, x, x, { returnWeights: { heads: [0] } })).weights.shape);
+      // @ts-expect-error -- options of an unknown kind may ask for nothing
+      known((await engine.attention(x, x, x, options)).logSumExp.shape);
+      // @ts-expect-error -- no such option, beside one that is
+      await engine.attention(x, x, x, { causal: true, returnWeigths: true });
       // @ts-expect-error -- no such option
       await engine.attention(x, x, x, { casual: true });
       // @ts-expect-error -- a number is not a tensor
@@ -105,8 +118,6 @@ describe('types', () => {
       rmsNormalization({ X: Y, scale: cache ?? Y });
       // @ts-expect-error -- no such output
       await attention(engine, { Q: x, K: x, V: x }, {}, { outputs: ['present'] });
-      const reason: string | undefined = engine.info.threadsReason;
-      const known = (error: unknown): boolean => error instanceof HeadwiseError && reason === undefined;
       known(weights?.shape);
       engine.dispose();
       return output.data;

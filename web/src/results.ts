@@ -5,6 +5,7 @@ import type { AttentionSettings, Response } from './request.js';
 import { Tensor } from './tensor.js';
 import type { CheckedBackward } from './validation/attention-backward.js';
 import type { CheckedCall } from './validation/attention.js';
+import { fillOut } from './validation/fixed.js';
 
 /** What attention returns. */
 export interface AttentionResult {
@@ -45,8 +46,28 @@ export function attentionGradients(
     gradients.dSinks = new Tensor(response.dSinks, [request.heads]);
   return gradients;
 }
+
 /** What attention returns with `resident: true`. */
 export type ResidentAttentionResult = { [K in keyof AttentionResult]: GpuTensor };
+
+/** What options surely ask for. */
+type Asked<Options, T> = (Options extends
+  | { readonly returnWeights: true | { readonly heads: readonly number[] } }
+  | { readonly averageWeights: true }
+  ? { weights: T }
+  : unknown) &
+  (Options extends { readonly returnScores: string } ? { scores: T } : unknown) &
+  (Options extends { readonly returnLogSumExp: true } ? { logSumExp: T } : unknown);
+
+/** What a call with these options returns: results that they surely ask for are not optional. */
+export type ResultOf<Options> = Options extends { readonly resident: true }
+  ? ResidentAttentionResult & Asked<Options, GpuTensor>
+  : AttentionResult & Asked<Options, Tensor>;
+
+/** Names that are no options are errors, as they are without type parameters. */
+export type NoOther<Options, Known> = {
+  readonly [Name in Exclude<keyof Options, keyof Known>]: never;
+};
 
 export function attentionResult(
   { request, out, outputShape }: CheckedCall<AttentionSettings>,
@@ -89,7 +110,7 @@ export function outputTensor(
 ): Tensor {
   const output = response.output as Float32Array;
   if (out === undefined) return toTensor(output, shape);
-  if (output !== out) out.set(output);
+  if (output !== out) fillOut(out, output);
   return new Tensor(out, shape);
 }
 

@@ -4,11 +4,18 @@ import type { TensorLike } from '../tensor-like.js';
 import type { FloatsLike } from '../tensor-types.js';
 import { Handle, type HandleOwner } from '../handle.js';
 import type { LayerConfig, ParameterArrays } from '../request.js';
-import { attentionResult, throwIfAborted, type AttentionResult } from '../results.js';
+import { attentionResult, throwIfAborted, type NoOther, type ResultOf } from '../results.js';
 import type { Tensor } from '../tensor.js';
+import { checkAttached } from '../validation/fixed.js';
 import { readForward, type ForwardOptions } from '../validation/layer-forward.js';
 import { readKeras } from './keras.js';
-import { readWeights, toWeights, type LayerWeights, type LayerWeightsLike } from './parameters.js';
+import {
+  parameterPaths,
+  readWeights,
+  toWeights,
+  type LayerWeights,
+  type LayerWeightsLike,
+} from './parameters.js';
 import { readTorch, toTorch, type TorchStateDict } from './torch.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
@@ -32,28 +39,30 @@ export class MultiHeadAttention {
    * `averageWeights`.
    * @throws as `engine.attention`.
    */
-  async forward(
+  async forward<const Options extends ForwardOptions = ForwardOptions>(
     query: TensorLike,
     key?: TensorLike,
     value?: TensorLike,
-    options?: ForwardOptions,
-  ): Promise<AttentionResult> {
+    options?: Options & NoOther<Options, ForwardOptions>,
+  ): Promise<ResultOf<Options>> {
     this.#handle.check();
     const call = readForward(this.#handle.number, this.#config, query, key, value, options);
-    return attentionResult(call, await this.#handle.run(call.request, call.signal));
+    const response = await this.#handle.run(call.request, call.signal);
+    return attentionResult(call, response) as ResultOf<Options>;
   }
 
   /** {@link MultiHeadAttention.forward}, at once. `UNSUPPORTED` where the engine lives in a worker. */
-  forwardSync(
+  forwardSync<const Options extends ForwardOptions = ForwardOptions>(
     query: TensorLike,
     key?: TensorLike,
     value?: TensorLike,
-    options?: ForwardOptions,
-  ): AttentionResult {
+    options?: Options & NoOther<Options, ForwardOptions>,
+  ): ResultOf<Options> {
     this.#handle.check();
     const call = readForward(this.#handle.number, this.#config, query, key, value, options);
     throwIfAborted(call);
-    return attentionResult(call, this.#handle.runSync(call.request, call.out));
+    const response = this.#handle.runSync(call.request, call.out);
+    return attentionResult(call, response) as ResultOf<Options>;
   }
 
   /** All parameters, as copies: kernels `[in,heads,size]`, the output's `[heads,size,out]`. */
@@ -106,6 +115,10 @@ export class MultiHeadAttention {
   }
 
   async #setParameters(parameters: ParameterArrays): Promise<void> {
+    // A getter of one of them may have detached another that was read before.
+    parameters.forEach((array, kind) => {
+      if (array !== undefined) checkAttached((parameterPaths[kind] ?? []).join('.'), array);
+    });
     await this.#handle.run({ op: 'setParameters', layer: this.#handle.number, parameters });
   }
 }

@@ -5,7 +5,7 @@
 // are always packed into in_proj_bias.
 import type { FloatsLike } from '../tensor-types.js';
 import { invalidShape, invalidType, unsupported } from '../errors.js';
-import { joined, type LayerConfig, type ParameterArrays } from '../request.js';
+import { concatenate, type LayerConfig, type ParameterArrays } from '../request.js';
 import { Tensor } from '../tensor.js';
 import { readOptions } from '../validation/options.js';
 import { readAnyFloats } from '../validation/shapes.js';
@@ -63,7 +63,7 @@ function checkPossible(call: string, config: LayerConfig): void {
 
 export function readTorch(value: TorchStateDict, config: LayerConfig): ParameterArrays {
   if (value === undefined) throw invalidType('stateDict: an object wanted, got undefined');
-  const dict = readOptions('stateDict', value, names);
+  const dict = { ...readOptions('stateDict', value, names) };
   checkPossible('loadTorch', config);
   for (const name of ['bias_k', 'bias_v']) {
     if (dict[name] !== undefined && dict[name] !== null) {
@@ -142,7 +142,7 @@ export function toTorch(parameters: ParameterArrays, config: LayerConfig): Torch
   const dict: TorchStateDict<Tensor> = {};
   const width = config.embedDim;
   if (inputs.every((input) => input.in === width && input.out === width)) {
-    dict.in_proj_weight = new Tensor(joined(weights), [3 * width, width]);
+    dict.in_proj_weight = new Tensor(concatenate(weights), [3 * width, width]);
   } else {
     inputs.forEach((input, i) => {
       dict[separateNames[i] as (typeof separateNames)[number]] = new Tensor(
@@ -155,7 +155,7 @@ export function toTorch(parameters: ParameterArrays, config: LayerConfig): Torch
   const out = transpose(parameters[6] as Float32Array, merged, config.outputDim);
   dict['out_proj.weight'] = new Tensor(out, [config.outputDim, merged]);
   if (config.bias) {
-    const biases = joined([1, 3, 5].map((kind) => parameters[kind] as Float32Array));
+    const biases = concatenate([1, 3, 5].map((kind) => parameters[kind] as Float32Array));
     dict.in_proj_bias = new Tensor(biases, [biases.length]);
     dict['out_proj.bias'] = new Tensor(parameters[7] as Float32Array, [config.outputDim]);
   }

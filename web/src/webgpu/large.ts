@@ -1,8 +1,8 @@
 // WebGPU: calls whose arrays are larger than a kernel may see: one piece after the other, so that no more than one lies on the
-// device, and the results joined here.
+// device, and the results concatenate here.
 import { onHost } from '../resident.js';
 import {
-  joined,
+  concatenate,
   resultNames,
   type AttentionRequest,
   type LayerConfig,
@@ -83,7 +83,7 @@ async function layerInPieces(
   const response: Response = {};
   for (const name of resultNames) {
     const arrays = parts.map((part) => part[name]);
-    if (arrays[0] !== undefined) response[name] = joined(arrays as Float32Array[]);
+    if (arrays[0] !== undefined) response[name] = concatenate(arrays as Float32Array[]);
   }
   return response;
 }

@@ -181,17 +181,17 @@ export function addLayer(
     plan,
     limits,
   );
-  let joined = attended.output;
+  let mergedHeads = attended.output;
   let width = heads * valueHeadDim;
   if (config.merge === 'sum') {
-    joined = pointwise.sum(joined, batch * queries, heads, valueHeadDim, 1);
+    mergedHeads = pointwise.sum(mergedHeads, batch * queries, heads, valueHeadDim, 1);
     width = valueHeadDim;
   }
   const output = addLinear(
     call,
     pipelines.linear,
     { rows: batch * queries, in: width, out: config.outputDim },
-    joined,
+    mergedHeads,
     parameters[6] as Slice,
     parameters[7],
     limits,
