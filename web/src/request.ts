@@ -38,12 +38,12 @@ export interface AttentionSettings {
   packed?: { qStarts: Int32Array; kStarts: Int32Array; queries: number };
   /** The results stay on the GPU. */
   resident?: boolean;
-  /** Which settings were read from options, so that staging looks at no others. Absent in requests that are made by hand. */
-  given?: readonly string[];
 }
 
 export interface AttentionRequest extends AttentionSettings {
   op: 'attention';
+  /** No option was given. What is made of another request leaves it out. */
+  isPlain?: boolean | undefined;
   kvHeads: number;
   headDim: number;
   valueDim: number;

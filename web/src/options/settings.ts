@@ -13,12 +13,10 @@ export const maskingOptionNames: readonly string[] = [
   'signal',
 ];
 
-const nothingGiven: readonly SettingName[] = Object.freeze([]);
-
 // Every setting in one order: requests are then alike to the JavaScript engine, whatever the options, and quick to make and to
 // read.
 const absent = {
-  ...{ batch: 0, heads: 0, queries: 0, keys: 0, given: nothingGiven },
+  ...{ batch: 0, heads: 0, queries: 0, keys: 0 },
   ...Object.fromEntries(optionRows.map((row) => [row.setting, row.absent])),
 } as unknown as AttentionSettings;
 
@@ -43,24 +41,18 @@ export function readAttentionSettings(
   settings.heads = heads;
   settings.queries = queries;
   settings.keys = keys;
-  let given: SettingName[] | undefined;
   for (const name in options) {
     const row = rowsByOption.get(name);
     const value = options[name];
     if (row === undefined || value === undefined) continue;
     settings[row.setting] = row.read?.(value, { batch, heads, queries, keys });
-    (given ??= []).push(row.setting);
   }
   if (settings.resident === true && options.out !== undefined) {
     throw invalidValue(
       'out: nothing wanted, because with resident: true the output stays on the GPU',
     );
   }
-  if (made !== undefined) {
-    Object.assign(settings, made);
-    (given ??= []).push(...(Object.keys(made) as SettingName[]));
-  }
-  if (given !== undefined) settings.given = given;
+  if (made !== undefined) Object.assign(settings, made);
   return settings as unknown as AttentionSettings;
 }
 
@@ -78,30 +70,31 @@ export function checkBeside(what: 'packed' | 'ring', options: Record<string, unk
   }
 }
 
-const alwaysStaged = optionRows.filter(({ always }) => always);
+/** Whether `options` name none of the shared ones, so that the settings are those of a call without. */
+export function namesNone(options: Record<string, unknown>): boolean {
+  for (const name in options) if (rowsByOption.has(name)) return false;
+  return true;
+}
 
-/** Sizes and settings, into the core's struct. */
-export function stageSettings(settings: AttentionSettings, target: CoreTarget): void {
+const stagedRows = optionRows.filter(({ stage }) => stage !== undefined);
+const alwaysStaged = stagedRows.filter(({ always }) => always);
+
+/** Sizes and settings, into the core's struct. `isPlain`: no option is given, which spares a tiny call the look at each. */
+export function stageSettings(
+  settings: AttentionSettings,
+  target: CoreTarget,
+  isPlain: boolean,
+): void {
   target.set('batch', settings.batch);
   target.set('heads', settings.heads);
   target.set('queries', settings.queries);
   target.set('keys', settings.keys);
-  for (let i = 0; i < alwaysStaged.length; i++) {
-    const row = alwaysStaged[i] as AnyRow;
-    row.stage?.(settings[row.setting] as never, target, settings);
-  }
-  for (const name of settings.given ?? givenIn(settings)) {
-    const row = rowsBySetting.get(name) as AnyRow;
+  const rows = isPlain ? alwaysStaged : stagedRows;
+  for (let i = 0; i < rows.length; i++) {
+    const row = rows[i] as AnyRow;
     const setting = settings[row.setting];
-    if (!row.always && isGiven(row, setting)) row.stage?.(setting as never, target, settings);
+    if (row.always || isGiven(row, setting)) row.stage?.(setting as never, target, settings);
   }
-}
-
-/** The settings that say more than a call without options: a list for those that were not read from options. */
-export function givenIn(settings: AttentionSettings): SettingName[] {
-  return optionRows
-    .filter((row) => isGiven(row, settings[row.setting]))
-    .map(({ setting }) => setting);
 }
 
 /**
@@ -110,7 +103,7 @@ export function givenIn(settings: AttentionSettings): SettingName[] {
  */
 export function whyNotOnGpu(request: object, fields: ReadonlySet<string>): string | undefined {
   for (const [name, value] of Object.entries(request) as [string, never][]) {
-    if (value === undefined || name === 'given' || fields.has(name)) continue;
+    if (value === undefined || fields.has(name)) continue;
     const row = rowsBySetting.get(name);
     if (row === undefined) return `${name} runs on the CPU`;
     if (row.gpu === true || !isGiven(row, value)) continue;
@@ -137,6 +130,5 @@ export function cutSettings<S extends AttentionSettings>(settings: S, piece: Cal
   };
   for (const { setting, cut } of optionRows)
     if (cut !== undefined) result[setting] = cut(settings, piece);
-  result.given = givenIn(result as unknown as AttentionSettings);
   return result as unknown as S;
 }

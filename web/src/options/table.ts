@@ -19,8 +19,8 @@ export interface CoreTarget {
   output(field: string, result: 'weights' | 'scores' | 'logSumExp', length: number): void;
 }
 
-/** The settings that are options: no sizes, and not the list of them. */
-export type SettingName = Exclude<keyof AttentionSettings, keyof CallSizes | 'given'>;
+/** The settings that are no sizes. */
+export type SettingName = Exclude<keyof AttentionSettings, keyof CallSizes>;
 
 interface Row<Name extends SettingName> {
   /** Its name for users. */

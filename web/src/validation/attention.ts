@@ -3,7 +3,7 @@ import type { TensorLike } from '../tensor-like.js';
 import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, outOfMemory } from '../errors.js';
 import type { AttentionRequest } from '../request.js';
-import { maskingOptionNames, readAttentionSettings } from '../options/settings.js';
+import { maskingOptionNames, namesNone, readAttentionSettings } from '../options/settings.js';
 import { readOut } from '../options/readers.js';
 import { readSignal } from './options.js';
 import type { MaskingOptions } from '../options/masking-options.js';
@@ -110,6 +110,7 @@ export function readTogether(
   const request: AttentionRequest = {
     ...settings,
     op: 'attention',
+    isPlain: packed === undefined && namesNone(options),
     kvHeads: groups,
     headDim,
     valueDim,

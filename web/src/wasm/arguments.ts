@@ -223,7 +223,7 @@ function stageAttentionBackward(request: AttentionBackwardRequest, staging: Stag
 
 // What forward and backward pass have in common.
 function stageScores(request: Omit<AttentionRequest, 'op'>, staging: Staging): void {
-  stageSettings(request, staging);
+  stageSettings(request, staging, request.isPlain === true);
   staging.set('kv_heads', request.kvHeads);
   staging.set('head_dim', request.headDim);
   staging.set('value_dim', request.valueDim);
@@ -237,7 +237,7 @@ function stageScores(request: Omit<AttentionRequest, 'op'>, staging: Staging): v
 }
 
 function stageCacheStep(request: CacheStepRequest, staging: Staging): void {
-  stageSettings(request, staging);
+  stageSettings(request, staging, false);
   staging.set('kv_heads', request.kvHeads);
   staging.set('head_dim', request.headDim);
   staging.set('value_dim', request.valueDim);
@@ -304,7 +304,7 @@ export function setRope(target: FieldTarget, rope: RotarySettings | undefined): 
 }
 
 function stageLayerForward(request: LayerForwardRequest, staging: Staging): void {
-  stageSettings(request, staging);
+  stageSettings(request, staging, false);
   const { batch, queries, keys, outputDim } = request;
   staging.input('call.query', request.query);
   staging.input('call.key', request.key);

@@ -72,6 +72,7 @@ export type AttentionPipelines = Awaited<ReturnType<typeof pipelinesOf>>;
 // What the kernels are given besides the settings of the table of options.
 const fields = new Set<string>([
   'op',
+  'isPlain',
   'batch',
   'heads',
   'queries',

@@ -417,9 +417,7 @@ function sizesOf(
   lengths: Int32Array,
   starts: Int32Array,
 ): AttentionSizes {
-  const { op: _op, cache: _cache, starts: _starts, q: _q, k: _k, v: _v, ...rest } = request;
-  // With more set than the caller has given.
-  const { given: _given, ...settings } = rest;
+  const { op: _op, cache: _cache, starts: _starts, q: _q, k: _k, v: _v, ...settings } = request;
   return {
     ...settings,
     kvLengths: lengths,

@@ -48,6 +48,7 @@ export function pieceRequest(
   const { headDim, valueDim } = request;
   return {
     ...cutSettings(request, { ...piece, isOneOfSeveralKeyRanges }),
+    isPlain: false, // lengths are set
     kvHeads: count(groups),
     q: gather(request.q, request.qStrides, headDim, batches, heads, queries),
     k: gather(request.k, request.kStrides, headDim, batches, groups, keys),
