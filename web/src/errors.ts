@@ -24,12 +24,21 @@ export class HeadwiseError extends Error {
     message: string,
     options?: { cause?: unknown },
   ) {
-    super(message, options);
+    super(shortened(message), options);
   }
 }
 
 /** An error of this package: its class by its code. */
 export type CodedError = Error & { readonly code: ErrorCode; readonly bytesWanted?: number };
+
+// Names, numbers and lists that callers gave are in messages, of whatever length.
+const [headLength, tailLength] = [1000, 500];
+
+function shortened(message: string): string {
+  const left = message.length - headLength - tailLength;
+  if (left <= 100) return message;
+  return `${message.slice(0, headLength)} … ${left} characters … ${message.slice(-tailLength)}`;
+}
 
 // An own property, because DOMException.prototype.code is a number of the DOM's.
 function coded<E extends Error>(error: E, code: ErrorCode, bytesWanted?: number): E & CodedError {
@@ -41,15 +50,15 @@ function coded<E extends Error>(error: E, code: ErrorCode, bytesWanted?: number)
 }
 
 export function invalidType(message: string): CodedError {
-  return coded(new TypeError(message), 'INVALID_TYPE');
+  return coded(new TypeError(shortened(message)), 'INVALID_TYPE');
 }
 
 export function invalidShape(message: string): CodedError {
-  return coded(new RangeError(message), 'INVALID_SHAPE');
+  return coded(new RangeError(shortened(message)), 'INVALID_SHAPE');
 }
 
 export function invalidValue(message: string): CodedError {
-  return coded(new RangeError(message), 'INVALID_VALUE');
+  return coded(new RangeError(shortened(message)), 'INVALID_VALUE');
 }
 
 /** A training step whose loss or gradients are not finite; nothing has been changed. */

@@ -398,16 +398,36 @@ export function joined(arrays: readonly Float32Array[]): Float32Array {
 const isRegExp = (value: object): boolean =>
   Object.prototype.toString.call(value) === '[object RegExp]';
 
-/** Every buffer that a request or response holds, each once, for copying and transferring. */
+const callersNames: Readonly<Record<string, string>> = {
+  sourceVectors: 'patches',
+  forwardLogSumExp: 'logSumExp',
+  dOut: 'dOutput',
+  outputs: 'output of parts',
+  logSumExps: 'logSumExp of parts',
+};
+
+/** What callers call an argument, for messages. */
+export function callersName(name: string): string {
+  return callersNames[name] ?? name;
+}
+
+/**
+ * Every buffer that a request or response holds, each once, for copying and transferring. `name`: what callers call it.
+ */
 export function mapArrays<T extends object>(
   value: T,
-  map: <A extends Float32Array | Int32Array | Uint8Array>(array: A) => A,
+  map: <A extends Float32Array | Int32Array | Uint8Array>(array: A, name: string) => A,
 ): T {
-  const walk = (node: unknown): unknown => {
-    if (ArrayBuffer.isView(node)) return map(node as Float32Array);
-    if (Array.isArray(node)) return node.map(walk);
+  const walk = (node: unknown, name: string): unknown => {
+    if (ArrayBuffer.isView(node)) return map(node as Float32Array, name);
+    if (Array.isArray(node)) return node.map((child, i) => walk(child, `${name}[${i}]`));
     if (typeof node !== 'object' || node === null || isRegExp(node)) return node;
-    return Object.fromEntries(Object.entries(node).map(([key, child]) => [key, walk(child)]));
+    return Object.fromEntries(
+      Object.entries(node).map(([key, child]) => [
+        key,
+        walk(child, key === 'data' ? name : callersName(key)),
+      ]),
+    );
   };
-  return walk(value) as T;
+  return walk(value, 'input') as T;
 }

@@ -5,6 +5,7 @@ import type { AttentionSettings, Response } from './request.js';
 import { Tensor } from './tensor.js';
 import type { CheckedBackward } from './validation/attention-backward.js';
 import type { CheckedCall } from './validation/attention.js';
+import { fillOut } from './validation/fixed.js';
 
 /** What attention returns. */
 export interface AttentionResult {
@@ -89,7 +90,7 @@ export function outputTensor(
 ): Tensor {
   const output = response.output as Float32Array;
   if (out === undefined) return toTensor(output, shape);
-  if (output !== out) out.set(output);
+  if (output !== out) fillOut(out, output);
   return new Tensor(out, shape);
 }
 

@@ -7,11 +7,11 @@ import { checkAttached } from './validation/fixed.js';
 /** A copy that the caller's later writes do not reach; what stands for a tensor on the GPU stays what it is. */
 export function snapshot<T extends object>(request: T): T {
   const copies = new Map<unknown, unknown>();
-  return mapArrays(request, (array) => {
+  return mapArrays(request, (array, name) => {
     if (residentOf(array) !== undefined) return array;
     let copy = copies.get(array) as typeof array | undefined;
     if (copy === undefined) {
-      copy = copyOf(array) as typeof array;
+      copy = copyOf(name, array) as typeof array;
       copies.set(array, copy);
     }
     return copy;
@@ -19,9 +19,10 @@ export function snapshot<T extends object>(request: T): T {
 }
 
 function copyOf(
+  name: string,
   array: Float32Array | Int32Array | Uint8Array,
 ): Float32Array | Int32Array | Uint8Array {
-  if (array.length === 0) checkAttached('an input', array);
+  if (array.length === 0) checkAttached(name, array);
   if (array.BYTES_PER_ELEMENT === 1) return new Uint8Array(array);
   return isFloat32Array(array) ? new Float32Array(array) : new Int32Array(array);
 }

@@ -6,9 +6,16 @@ import { Handle, type HandleOwner } from '../handle.js';
 import type { LayerConfig, ParameterArrays } from '../request.js';
 import { attentionResult, throwIfAborted, type AttentionResult } from '../results.js';
 import type { Tensor } from '../tensor.js';
+import { checkAttached } from '../validation/fixed.js';
 import { readForward, type ForwardOptions } from '../validation/layer-forward.js';
 import { readKeras } from './keras.js';
-import { readWeights, toWeights, type LayerWeights, type LayerWeightsLike } from './parameters.js';
+import {
+  parameterPaths,
+  readWeights,
+  toWeights,
+  type LayerWeights,
+  type LayerWeightsLike,
+} from './parameters.js';
 import { readTorch, toTorch, type TorchStateDict } from './torch.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
@@ -106,6 +113,10 @@ export class MultiHeadAttention {
   }
 
   async #setParameters(parameters: ParameterArrays): Promise<void> {
+    // A getter of one of them may have detached another that was read before.
+    parameters.forEach((array, kind) => {
+      if (array !== undefined) checkAttached((parameterPaths[kind] ?? []).join('.'), array);
+    });
     await this.#handle.run({ op: 'setParameters', layer: this.#handle.number, parameters });
   }
 }

@@ -63,7 +63,7 @@ function checkPossible(call: string, config: LayerConfig): void {
 
 export function readTorch(value: TorchStateDict, config: LayerConfig): ParameterArrays {
   if (value === undefined) throw invalidType('stateDict: an object wanted, got undefined');
-  const dict = readOptions('stateDict', value, names);
+  const dict = { ...readOptions('stateDict', value, names) };
   checkPossible('loadTorch', config);
   for (const name of ['bias_k', 'bias_v']) {
     if (dict[name] !== undefined && dict[name] !== null) {

@@ -122,6 +122,8 @@ function shapeOf(name: string, sizes: unknown, count: number): number[] {
   return shape;
 }
 
+const floatTypes = new Set<unknown>(['float32', 'float16', 'bfloat16', 'float64']);
+
 const floatKinds: Record<string, OnnxFloatType> = {
   Float32Array: 'float32',
   Float64Array: 'float64',
@@ -132,7 +134,7 @@ const floatKinds: Record<string, OnnxFloatType> = {
 const halfReaders = { float16: fromFloat16, bfloat16: fromBfloat16 };
 
 /** A tensor of floats of any type. */
-export function readFloatTensor(name: string, value: unknown): FloatTensor {
+export function readFloatTensor(name: string, value: unknown, wanted = 'floats'): FloatTensor {
   const { data, sizes, type } = partsOf(name, value);
   const kind = kindOf(data);
   if (kind === 'Uint16Array') {
@@ -145,10 +147,13 @@ export function readFloatTensor(name: string, value: unknown): FloatTensor {
     const floats = mapped(bits, new Float32Array(bits.length), halfReaders[type]);
     return { type, data: floats, shape: shapeOf(name, sizes, floats.length) };
   }
+  if (type !== undefined && !floatTypes.has(type)) {
+    throw invalidType(`${name}: ${wanted} wanted, got type ${describe(type)}`);
+  }
   const found = floatKinds[kind];
   if (found === undefined || (type !== undefined && type !== found)) {
-    const wanted = type === undefined ? 'floats' : `the data of ${describe(type)}`;
-    throw invalidType(`${name}: ${wanted} wanted, got ${describe(data)}`);
+    const elements = type === undefined ? wanted : `the data of ${describe(type)}`;
+    throw invalidType(`${name}: ${elements} wanted, got ${describe(data)}`);
   }
   const floats =
     kind === 'Float64Array'
@@ -212,7 +217,7 @@ export function readMaskTensor(name: string, value: unknown): MaskTensor {
   const kind = kindOf(data);
   const isBoolean = kind === 'Uint8Array' || kind === 'Uint8ClampedArray' || leaf === true;
   if (!isBoolean && leaf !== false) {
-    return { kind: 'bias', ...readFloatTensor(name, value) };
+    return { kind: 'bias', ...readFloatTensor(name, value, 'booleans (bool) or floats') };
   }
   if (type !== undefined && type !== 'bool') {
     throw invalidType(`${name}: type 'bool' for booleans wanted, got ${describe(type)}`);

@@ -4,6 +4,7 @@ import type { IntegersLike } from '../tensor-types.js';
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import type { NoDecay, TransformerBatch } from '../request.js';
 import { describe } from '../validation/arrays.js';
+import { partOf } from '../validation/fixed.js';
 import { readChoice, readFinite, readInteger, readOptions } from '../validation/options.js';
 import { checkShape, readAnyIntegers, readTensor } from '../validation/shapes.js';
 import type { ResolvedTransformerConfig } from './config.js';
@@ -138,15 +139,16 @@ export function partsOf(batch: TransformerBatch, parts: number): TransformerBatc
   let first = 0;
   return Array.from({ length: count }, (_, i) => {
     const end = first + Math.ceil((batch.batch - first) / (count - i));
-    const rows = <A extends Int32Array | Float32Array | Uint8Array>(array: A): A => {
+    const rows = <A extends Int32Array | Float32Array>(name: string, array: A): A => {
       const width = array.length / batch.batch;
-      return array.subarray(first * width, end * width) as A;
+      return partOf(name, array, first * width, end * width);
     };
     const part: TransformerBatch = { ...batch, batch: end - first };
-    if (batch.source !== undefined) part.source = rows(batch.source);
-    if (batch.sourceVectors !== undefined) part.sourceVectors = rows(batch.sourceVectors);
-    if (batch.target !== undefined) part.target = rows(batch.target);
-    if (batch.labels !== undefined) part.labels = rows(batch.labels);
+    if (batch.source !== undefined) part.source = rows('source', batch.source);
+    if (batch.sourceVectors !== undefined)
+      part.sourceVectors = rows('patches', batch.sourceVectors);
+    if (batch.target !== undefined) part.target = rows('target', batch.target);
+    if (batch.labels !== undefined) part.labels = rows('labels', batch.labels);
     partOfMasks(batch, part, first, end);
     first = end;
     return part;

@@ -2,6 +2,7 @@
 import type { BooleansLike, FloatsLike } from '../tensor-types.js';
 import type { TransformerBatch, TransformerScope } from '../request.js';
 import { broadcast } from '../options/readers.js';
+import { partOf } from '../validation/fixed.js';
 import { readBoolean, readOptions } from '../validation/options.js';
 import { checkShape, readAnyBooleans, readAnyFloats } from '../validation/shapes.js';
 
@@ -91,19 +92,19 @@ export function partOfMasks(
   first: number,
   end: number,
 ): void {
-  const rows = <A extends Float32Array | Uint8Array>(array: A, stride: number): A =>
-    array.subarray(first * stride, stride > 0 ? end * stride : array.length) as A;
+  const rows = <A extends Float32Array | Uint8Array>(name: string, array: A, stride: number): A =>
+    partOf(name, array, first * stride, stride > 0 ? end * stride : array.length);
   for (const key of ['sourceMask', 'targetMask', 'memoryMask'] as const) {
     const mask = batch[key];
-    if (mask !== undefined) part[key] = rows(mask, mask.length / batch.batch);
+    if (mask !== undefined) part[key] = rows(key, mask, mask.length / batch.batch);
   }
   for (const key of ['sourceScope', 'targetScope', 'memoryScope'] as const) {
     if (batch[key] === undefined) continue;
     const { mask, bias } = batch[key];
     part[key] = {};
     if (mask !== undefined)
-      part[key].mask = { data: rows(mask.data, mask.strides[0]), strides: mask.strides };
+      part[key].mask = { data: rows(key, mask.data, mask.strides[0]), strides: mask.strides };
     if (bias !== undefined)
-      part[key].bias = { data: rows(bias.data, bias.strides[0]), strides: bias.strides };
+      part[key].bias = { data: rows(key, bias.data, bias.strides[0]), strides: bias.strides };
   }
 }

@@ -7,6 +7,7 @@ import type { CompleteTensors, NamedArray, TransformerBatch } from '../request.j
 import { snapshot } from '../snapshot.js';
 import { Tensor } from '../tensor.js';
 import { describe } from '../validation/arrays.js';
+import { checkAttached } from '../validation/fixed.js';
 import {
   readBoolean,
   readChoice,
@@ -431,10 +432,13 @@ function readTrain(
 
 /** A state dict's tensors, of names and shapes that the core looks at. */
 function readStateDict(what: string, value: unknown): NamedArray[] {
-  return Object.entries(readObject(what, value)).map(([name, tensor]) => {
+  const tensors = Object.entries(readObject(what, value)).map(([name, tensor]) => {
     const { data, shape } = readTensor(name, tensor);
     return { name, shape, data };
   });
+  // A getter of one of them may have detached another that was read before.
+  for (const { name, data } of tensors) checkAttached(name, data);
+  return tensors;
 }
 
 /**

@@ -2,7 +2,8 @@
 import type { TensorLike } from '../tensor-like.js';
 import { invalidValue } from '../errors.js';
 import type { AttentionBackwardRequest } from '../request.js';
-import { readAttention, type AttentionOptions } from './attention.js';
+import { readTogether, type AttentionOptions } from './attention.js';
+import { readObject } from './options.js';
 import { checkShape, readAnyFloats, readTensor } from './shapes.js';
 
 /** A checked call: the request, and the shapes of what comes out. */
@@ -20,10 +21,17 @@ export function readAttentionBackward(
   vValue: TensorLike,
   outputValue: TensorLike,
   logSumExpValue: TensorLike,
-  options: AttentionOptions | undefined,
+  optionsValue: AttentionOptions | undefined,
 ): CheckedBackward {
   const dOutput = readTensor('dOutput', dOutputValue);
-  const call = readAttention(qValue, kValue, vValue, options);
+  const q = readTensor('q', qValue);
+  const k = readTensor('k', kValue);
+  const v = readTensor('v', vValue);
+  const options: AttentionOptions | undefined =
+    optionsValue === undefined ? undefined : { ...readObject('options', optionsValue) };
+  const bias = options?.bias === undefined ? undefined : readAnyFloats('bias', options.bias);
+  if (bias !== undefined) (options as AttentionOptions).bias = bias;
+  const call = readTogether(q, k, v, options);
   if (call.out !== undefined) {
     throw invalidValue('out: attentionBackward has several outputs and takes no array for them');
   }
@@ -35,12 +43,8 @@ export function readAttentionBackward(
   const rows = packed === undefined ? [batch, heads, queries] : [1, heads, packed.queries];
   checkShape('logSumExp', logSumExp.shape, rows, '[B,H,L]');
   const { weightHeads: _, ...request } = call.request;
-  const shapes: CheckedBackward['shapes'] = {
-    q: readTensor('q', qValue).shape,
-    k: readTensor('k', kValue).shape,
-    v: readTensor('v', vValue).shape,
-  };
-  if (options?.bias !== undefined) shapes.bias = readAnyFloats('bias', options.bias).shape;
+  const shapes: CheckedBackward['shapes'] = { q: q.shape, k: k.shape, v: v.shape };
+  if (bias !== undefined) shapes.bias = bias.shape;
   return {
     request: {
       ...request,

@@ -10,7 +10,7 @@ import type { MaskingOptions } from '../options/masking-options.js';
 import { readFinite, readInteger, readOptions } from './options.js';
 import { readPacked } from './packed.js';
 import { readLayout, viewOf, type View } from './views.js';
-import { maxSize, product, readTensor } from './shapes.js';
+import { maxSize, product, readTensor, type Shaped } from './shapes.js';
 
 /** Options of `engine.attention`. */
 export interface AttentionOptions extends MaskingOptions {
@@ -57,9 +57,21 @@ export function readAttention(
   vValue: TensorLike,
   optionsValue: AttentionOptions | undefined,
 ): CheckedCall<AttentionRequest> {
-  const q = readTensor('q', qValue);
-  const k = readTensor('k', kValue);
-  const v = readTensor('v', vValue);
+  return readTogether(
+    readTensor('q', qValue),
+    readTensor('k', kValue),
+    readTensor('v', vValue),
+    optionsValue,
+  );
+}
+
+/** The same of tensors that have been read. */
+export function readTogether(
+  q: Shaped<Float32Array>,
+  k: Shaped<Float32Array>,
+  v: Shaped<Float32Array>,
+  optionsValue: AttentionOptions | undefined,
+): CheckedCall<AttentionRequest> {
   const options = readOptions('options', optionsValue, optionNames);
   const blhd = readLayout(options.layout);
   const numHeads = readHeads('numHeads', options.numHeads);

@@ -18,6 +18,7 @@ function slot<T>(of: object, name: string): ((this: unknown) => T) | undefined {
 const lengthSlot = slot<number>(typedArray, 'length') as (this: unknown) => number;
 const bufferSlot = slot<ArrayBufferLike>(typedArray, 'buffer') as (this: unknown) => ArrayBuffer;
 const offsetSlot = slot<number>(typedArray, 'byteOffset') as (this: unknown) => number;
+const setSlot = (typedArray as Float32Array).set as (this: unknown, values: Float32Array) => void;
 const resizableSlot = slot<boolean>(ArrayBuffer.prototype, 'resizable');
 const growableSlot =
   typeof SharedArrayBuffer === 'function'
@@ -63,9 +64,17 @@ export function fixed<A extends PlainArray>(name: string, array: A, Maker: Plain
   return copy;
 }
 
-// Its length is what its slot says.
+// Whatever is asked of it later, its slots answer. One by one: of names in a list V8 makes no fast check.
 function isPlain(array: object, Maker: { readonly prototype: object }): boolean {
-  return Object.getPrototypeOf(array) === Maker.prototype && !Object.hasOwn(array, 'length');
+  return (
+    Object.getPrototypeOf(array) === Maker.prototype &&
+    !Object.hasOwn(array, 'length') &&
+    !Object.hasOwn(array, 'byteLength') &&
+    !Object.hasOwn(array, 'BYTES_PER_ELEMENT') &&
+    !Object.hasOwn(array, 'constructor') &&
+    !Object.hasOwn(array, 'subarray') &&
+    !Object.hasOwn(array, 'slice')
+  );
 }
 
 /** Whether this is a plain Float32Array over memory of one size. */
@@ -94,4 +103,31 @@ export function checkAttached(name: string, array: object): void {
     throw invalidValue(
       `${name}: an array with its memory wanted, got one whose buffer is detached`,
     );
+}
+
+/** Some of an array that was read before. Throws INVALID_VALUE where its buffer has been transferred since. */
+export function partOf<A extends PlainArray>(
+  name: string,
+  array: A,
+  begin: number,
+  end: number,
+): A {
+  checkAttached(name, array);
+  return array.subarray(begin, end) as A;
+}
+
+/** Throws INVALID_VALUE where the caller's array for an output has another length than when the call was made. */
+export function checkOut(out: Float32Array, wanted: number): void {
+  const length = lengthSlot.call(out);
+  if (length !== wanted) {
+    throw invalidValue(
+      `out: ${wanted} elements wanted when the output is there, got ${length}: its buffer was detached or resized meanwhile`,
+    );
+  }
+}
+
+/** Fills the caller's array for an output, after `checkOut`. */
+export function fillOut(out: Float32Array, values: Float32Array): void {
+  checkOut(out, values.length);
+  setSlot.call(out, values);
 }

@@ -1,7 +1,6 @@
 // Wasm: each computation's request as the fields of its struct, the arrays that go in and the arrays that come out. Only
 // this file knows how requests map to the core's structs; core.ts does the rest the same way for all.
 import {
-  joined,
   type AttentionBackwardRequest,
   type AttentionRequest,
   type CacheStepRequest,
@@ -100,8 +99,8 @@ export function stagingOf(request: ComputeRequest, struct: Struct, of: Addresses
       staging.set('size', size);
       staging.setStrides('strides', request.strides);
       const length = batch * heads * rows;
-      staging.input('outputs', joined(request.outputs));
-      staging.input('log_sum_exps', joined(request.logSumExps));
+      staging.inputJoined('outputs', request.outputs);
+      staging.inputJoined('log_sum_exps', request.logSumExps);
       staging.output('out', 'output', length * size);
       staging.output('log_sum_exp', 'logSumExp', length);
       break;

@@ -15,6 +15,7 @@ import {
   type TransformerRequest,
 } from '../request.js';
 import { entriesOf, stagingOf, type Addresses, type Entry } from './arguments.js';
+import { checkOut } from '../validation/fixed.js';
 import { Caches } from './caches.js';
 import { Decodings } from './decodings.js';
 import type { Bindings } from './glue.js';
@@ -144,6 +145,7 @@ export class Core {
     for (let i = 0; i < outputs.length; i++) {
       const { result, length, place } = outputs[i] as Output;
       const array = result === 'output' ? out : undefined;
+      if (array !== undefined) checkOut(array, length);
       response[result] = this.#heap.read(block.address + place, length, array);
     }
     return response;

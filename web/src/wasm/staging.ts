@@ -1,6 +1,6 @@
 // Wasm: what a call stages in the heap: its struct, the arrays that go in and those that come out, one after the other in one
 // block.
-import type { Response } from '../request.js';
+import { callersName, joined, type Response } from '../request.js';
 import { checkAttached } from '../validation/fixed.js';
 import { alignUp } from './heap.js';
 import type { Struct } from './struct.js';
@@ -23,7 +23,7 @@ export interface Output {
   place: number;
 }
 
-/** An argument's name as users know it, of its field's: `key_padding_mask` is `keyPaddingMask`. */
+/** An argument's name of its field's: `key_padding_mask` is `keyPaddingMask`. */
 function argumentOf(field: string): string {
   const name = field.slice(field.lastIndexOf('.') + 1);
   return name.replaceAll(/_(\w)/gu, (_, letter: string) => letter.toUpperCase());
@@ -55,7 +55,7 @@ export class Staging {
   /** Without an array the field stays null. */
   input(field: string, array: Input['array'] | undefined): void {
     if (array === undefined) return;
-    if (array.length === 0) checkAttached(argumentOf(field), array);
+    if (array.length === 0) checkAttached(callersName(argumentOf(field)), array);
     // The same array given twice (a layer's query, key and value) is staged once.
     for (let i = 0; i < this.inputs.length; i++) {
       const other = this.inputs[i] as Input;
@@ -65,6 +65,14 @@ export class Staging {
       }
     }
     this.inputs.push({ field, array, place: this.#take(array.byteLength), twin: false });
+  }
+
+  /** The same for arrays that go in one after the other. */
+  inputJoined(field: string, arrays: readonly Float32Array[]): void {
+    arrays.forEach((array, i) => {
+      if (array.length === 0) checkAttached(`${callersName(argumentOf(field))}[${i}]`, array);
+    });
+    this.input(field, joined(arrays));
   }
 
   output(field: string, result: Output['result'], length: number): void {
