@@ -74,4 +74,22 @@ describe.each([false, true])('an engine in a worker: %p', (offMainThread) => {
     expect(results).toBeGreaterThan(5);
     await expectWorks(engine);
   });
+
+  test('a shape that is another at its second reading is what it was at the first', async () => {
+    const { make, run } = readingCalls.attentionBackward;
+    const expected = await run(engine, make(8, 1));
+    const args = make(8, 1);
+    const { data, shape } = args[1];
+    const shapes = [shape, [1, 2, 4, 8]];
+    args[1] = {
+      data,
+      get shape() {
+        return shapes.shift();
+      },
+    };
+    const { dq } = await engine.attentionBackward(...args);
+    expect(dq.shape).toEqual(shape);
+    expect([...dq.data]).toEqual(expected.slice(0, data.length));
+    expect(shapes).toHaveLength(1);
+  });
 });
