@@ -129,5 +129,10 @@ export function checkOut(out: Float32Array, wanted: number): void {
 /** Fills the caller's array for an output, after `checkOut`. */
 export function fillOut(out: Float32Array, values: Float32Array): void {
   checkOut(out, values.length);
-  setSlot.call(out, values);
+  setAll(out, values);
+}
+
+/** Sets a caller's array, of whatever class, from its beginning on. */
+export function setAll(array: Float32Array, values: Float32Array): void {
+  setSlot.call(array, values);
 }

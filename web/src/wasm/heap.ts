@@ -4,6 +4,7 @@
 // allocation; they are the same ones as long as these reach far enough.
 import { outOfMemory } from '../errors.js';
 import { isFloat32Array } from '../validation/arrays.js';
+import { setAll } from '../validation/fixed.js';
 import type { Bindings } from './glue.js';
 
 /** Views of the whole heap; good until the next allocation or call. */
@@ -92,7 +93,7 @@ export class Heap {
   ): Float32Array {
     const start = address / 4;
     const { f32 } = this.views(address + 4 * length);
-    if (length > fewFloats) array.set(f32.subarray(start, start + length));
+    if (length > fewFloats) setAll(array, f32.subarray(start, start + length));
     else for (let i = 0; i < length; i++) array[i] = f32[start + i] as number;
     return array;
   }
