@@ -16,8 +16,8 @@ import {
   outputTensor,
   throwIfAborted,
   type AttentionGradients,
-  type AttentionResult,
-  type ResidentAttentionResult,
+  type AttentionResultOf,
+  type OptionsOf,
 } from './results.js';
 import type { GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Router } from './backend/router.js';
@@ -140,40 +140,29 @@ export class Engine {
    * @throws TypeError `INVALID_TYPE`, RangeError `INVALID_SHAPE`, `INVALID_VALUE` or `OUT_OF_MEMORY`, `AbortError`,
    * HeadwiseError `DISPOSED`. All arguments are checked before any work.
    */
-  attention(
+  async attention<O extends AttentionOptions>(
     q: TensorLike,
     k: TensorLike,
     v: TensorLike,
-    options: AttentionOptions & { resident: true },
-  ): Promise<ResidentAttentionResult>;
-  attention(
-    q: TensorLike,
-    k: TensorLike,
-    v: TensorLike,
-    options?: AttentionOptions,
-  ): Promise<AttentionResult>;
-  async attention(
-    q: TensorLike,
-    k: TensorLike,
-    v: TensorLike,
-    options?: AttentionOptions,
-  ): Promise<AttentionResult | ResidentAttentionResult> {
+    options?: OptionsOf<O, AttentionOptions>,
+  ): Promise<AttentionResultOf<O>> {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
-    return attentionResult(call, await host.run(call.request, call.signal));
+    const response = await host.run(call.request, call.signal);
+    return attentionResult(call, response) as AttentionResultOf<O>;
   }
 
   /** {@link Engine.attention}, at once. `UNSUPPORTED` where the engine lives in a worker. */
-  attentionSync(
+  attentionSync<O extends AttentionOptions>(
     q: TensorLike,
     k: TensorLike,
     v: TensorLike,
-    options?: AttentionOptions,
-  ): AttentionResult {
+    options?: OptionsOf<O, AttentionOptions>,
+  ): AttentionResultOf<O> {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
     throwIfAborted(call);
-    return attentionResult(call, host.runSync(call.request, call.out));
+    return attentionResult(call, host.runSync(call.request, call.out)) as AttentionResultOf<O>;
   }
 
   /**

@@ -14,7 +14,13 @@ export type { KVCache } from './kv-cache.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';
 export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/parameters.js';
 export type { TorchStateDict } from './layer/torch.js';
-export type { AttentionGradients, AttentionResult, ResidentAttentionResult } from './results.js';
+export type {
+  AttentionGradients,
+  AttentionResult,
+  AttentionResultOf,
+  OptionsOf,
+  ResidentAttentionResult,
+} from './results.js';
 export { Tensor, tensor } from './tensor.js';
 export type { TensorLike } from './tensor-like.js';
 export type {

@@ -3,6 +3,7 @@ import { aborted } from './errors.js';
 import { toTensor, type GpuTensor } from './gpu-tensor.js';
 import type { AttentionSettings, Response } from './request.js';
 import { Tensor } from './tensor.js';
+import type { ScoreStage } from './options/masking-options.js';
 import type { CheckedBackward } from './validation/attention-backward.js';
 import type { CheckedCall } from './validation/attention.js';
 
@@ -45,8 +46,35 @@ export function attentionGradients(
     gradients.dSinks = new Tensor(response.dSinks, [request.heads]);
   return gradients;
 }
+
 /** What attention returns with `resident: true`. */
 export type ResidentAttentionResult = { [K in keyof AttentionResult]: GpuTensor };
+
+type ResultOn<O> = O extends { readonly resident: true }
+  ? ResidentAttentionResult
+  : AttentionResult;
+
+type AskedFor<O> =
+  | (O extends
+      | { readonly returnWeights: true | { readonly heads: readonly number[] } }
+      | { readonly averageWeights: true }
+      ? 'weights'
+      : never)
+  | (O extends { readonly returnScores: ScoreStage } ? 'scores' : never)
+  | (O extends { readonly returnLogSumExp: true } ? 'logSumExp' : never);
+
+/**
+ * What attention returns for options of the type `O`: what they surely ask for is not optional, and with `resident: true` tensors are
+ * those of the GPU.
+ */
+export type AttentionResultOf<O> = O extends unknown
+  ? ResultOn<O> & Required<Pick<ResultOn<O>, AskedFor<O>>>
+  : never;
+
+/** Options of the type `O`, which is told from the call, without names that `Options` lacks. */
+export type OptionsOf<O extends Options, Options> = O & {
+  readonly [K in Exclude<keyof O, keyof Options>]: never;
+};
 
 export function attentionResult(
   { request, out, outputShape }: CheckedCall<AttentionSettings>,

@@ -4,7 +4,12 @@ import type { TensorLike } from '../tensor-like.js';
 import type { FloatsLike } from '../tensor-types.js';
 import { Handle, type HandleOwner } from '../handle.js';
 import type { LayerConfig, ParameterArrays } from '../request.js';
-import { attentionResult, throwIfAborted, type AttentionResult } from '../results.js';
+import {
+  attentionResult,
+  throwIfAborted,
+  type AttentionResultOf,
+  type OptionsOf,
+} from '../results.js';
 import type { Tensor } from '../tensor.js';
 import { readForward, type ForwardOptions } from '../validation/layer-forward.js';
 import { readKeras } from './keras.js';
@@ -32,28 +37,30 @@ export class MultiHeadAttention {
    * `averageWeights`.
    * @throws as `engine.attention`.
    */
-  async forward(
+  async forward<O extends ForwardOptions>(
     query: TensorLike,
     key?: TensorLike,
     value?: TensorLike,
-    options?: ForwardOptions,
-  ): Promise<AttentionResult> {
+    options?: OptionsOf<O, ForwardOptions>,
+  ): Promise<AttentionResultOf<O>> {
     this.#handle.check();
     const call = readForward(this.#handle.number, this.#config, query, key, value, options);
-    return attentionResult(call, await this.#handle.run(call.request, call.signal));
+    const response = await this.#handle.run(call.request, call.signal);
+    return attentionResult(call, response) as AttentionResultOf<O>;
   }
 
   /** {@link MultiHeadAttention.forward}, at once. `UNSUPPORTED` where the engine lives in a worker. */
-  forwardSync(
+  forwardSync<O extends ForwardOptions>(
     query: TensorLike,
     key?: TensorLike,
     value?: TensorLike,
-    options?: ForwardOptions,
-  ): AttentionResult {
+    options?: OptionsOf<O, ForwardOptions>,
+  ): AttentionResultOf<O> {
     this.#handle.check();
     const call = readForward(this.#handle.number, this.#config, query, key, value, options);
     throwIfAborted(call);
-    return attentionResult(call, this.#handle.runSync(call.request, call.out));
+    const response = this.#handle.runSync(call.request, call.out);
+    return attentionResult(call, response) as AttentionResultOf<O>;
   }
 
   /** All parameters, as copies: kernels `[in,heads,size]`, the output's `[heads,size,out]`. */
