@@ -16,8 +16,8 @@ import {
   outputTensor,
   throwIfAborted,
   type AttentionGradients,
-  type NoOther,
-  type ResultOf,
+  type AttentionResultOf,
+  type OptionsOf,
 } from './results.js';
 import type { GpuInfo, GpuReasonCode, LastCall } from './gpu-info.js';
 import type { Router } from './backend/router.js';
@@ -140,28 +140,29 @@ export class Engine {
    * @throws TypeError `INVALID_TYPE`, RangeError `INVALID_SHAPE`, `INVALID_VALUE` or `OUT_OF_MEMORY`, `AbortError`,
    * HeadwiseError `DISPOSED`. All arguments are checked before any work.
    */
-  async attention<const Options extends AttentionOptions = AttentionOptions>(
+  async attention<O extends AttentionOptions>(
     q: TensorLike,
     k: TensorLike,
     v: TensorLike,
-    options?: Options & NoOther<Options, AttentionOptions>,
-  ): Promise<ResultOf<Options>> {
+    options?: OptionsOf<O, AttentionOptions>,
+  ): Promise<AttentionResultOf<O>> {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
-    return attentionResult(call, await host.run(call.request, call.signal)) as ResultOf<Options>;
+    const response = await host.run(call.request, call.signal);
+    return attentionResult(call, response) as AttentionResultOf<O>;
   }
 
   /** {@link Engine.attention}, at once. `UNSUPPORTED` where the engine lives in a worker. */
-  attentionSync<const Options extends AttentionOptions = AttentionOptions>(
+  attentionSync<O extends AttentionOptions>(
     q: TensorLike,
     k: TensorLike,
     v: TensorLike,
-    options?: Options & NoOther<Options, AttentionOptions>,
-  ): ResultOf<Options> {
+    options?: OptionsOf<O, AttentionOptions>,
+  ): AttentionResultOf<O> {
     const host = this.#alive();
     const call = readAttention(q, k, v, options);
     throwIfAborted(call);
-    return attentionResult(call, host.runSync(call.request, call.out)) as ResultOf<Options>;
+    return attentionResult(call, host.runSync(call.request, call.out)) as AttentionResultOf<O>;
   }
 
   /**

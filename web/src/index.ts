@@ -17,8 +17,9 @@ export type { TorchStateDict } from './layer/torch.js';
 export type {
   AttentionGradients,
   AttentionResult,
+  AttentionResultOf,
+  OptionsOf,
   ResidentAttentionResult,
-  ResultOf,
 } from './results.js';
 export { Tensor, tensor } from './tensor.js';
 export type { TensorLike } from './tensor-like.js';

@@ -9,8 +9,8 @@ import type { CacheConfig, Response } from './request.js';
 import {
   attentionResult,
   throwIfAborted,
-  type AttentionResult,
-  type ResidentAttentionResult,
+  type AttentionResultOf,
+  type OptionsOf,
 } from './results.js';
 import {
   readAppend,
@@ -113,37 +113,25 @@ export class KVCache {
    * @returns `output` in q's layout, and what else was asked for.
    * @throws as `append`.
    */
-  attend(
+  async attend<O extends AttendOptions>(
     q: TensorLike,
     k: TensorLike,
     v: TensorLike,
-    options: AttendOptions & { resident: true },
-  ): Promise<ResidentAttentionResult>;
-  attend(
-    q: TensorLike,
-    k: TensorLike,
-    v: TensorLike,
-    options?: AttendOptions,
-  ): Promise<AttentionResult>;
-  async attend(
-    q: TensorLike,
-    k: TensorLike,
-    v: TensorLike,
-    options?: AttendOptions,
-  ): Promise<AttentionResult | ResidentAttentionResult> {
+    options?: OptionsOf<O, AttendOptions>,
+  ): Promise<AttentionResultOf<O>> {
     const call = readAttend(this.#state(), q, k, v, options);
-    return attentionResult(call, await this.#step(call));
+    return attentionResult(call, await this.#step(call)) as AttentionResultOf<O>;
   }
 
   /** {@link KVCache.attend}, at once. `UNSUPPORTED` where the engine lives in a worker, or while a call on this cache runs. */
-  attendSync(
+  attendSync<O extends AttendOptions>(
     q: TensorLike,
     k: TensorLike,
     v: TensorLike,
-    options?: AttendOptions,
-  ): AttentionResult {
+    options?: OptionsOf<O, AttendOptions>,
+  ): AttentionResultOf<O> {
     const call = readAttend(this.#state(), q, k, v, options);
-    return attentionResult(call, this.#stepSync(call));
+    return attentionResult(call, this.#stepSync(call)) as AttentionResultOf<O>;
   }
 
   /**

@@ -3,6 +3,7 @@ import { aborted } from './errors.js';
 import { toTensor, type GpuTensor } from './gpu-tensor.js';
 import type { AttentionSettings, Response } from './request.js';
 import { Tensor } from './tensor.js';
+import type { ScoreStage } from './options/masking-options.js';
 import type { CheckedBackward } from './validation/attention-backward.js';
 import type { CheckedCall } from './validation/attention.js';
 import { fillOut } from './validation/fixed.js';
@@ -50,23 +51,30 @@ export function attentionGradients(
 /** What attention returns with `resident: true`. */
 export type ResidentAttentionResult = { [K in keyof AttentionResult]: GpuTensor };
 
-/** What options surely ask for. */
-type Asked<Options, T> = (Options extends
-  | { readonly returnWeights: true | { readonly heads: readonly number[] } }
-  | { readonly averageWeights: true }
-  ? { weights: T }
-  : unknown) &
-  (Options extends { readonly returnScores: string } ? { scores: T } : unknown) &
-  (Options extends { readonly returnLogSumExp: true } ? { logSumExp: T } : unknown);
+type ResultOn<O> = O extends { readonly resident: true }
+  ? ResidentAttentionResult
+  : AttentionResult;
 
-/** What a call with these options returns: results that they surely ask for are not optional. */
-export type ResultOf<Options> = Options extends { readonly resident: true }
-  ? ResidentAttentionResult & Asked<Options, GpuTensor>
-  : AttentionResult & Asked<Options, Tensor>;
+type AskedFor<O> =
+  | (O extends
+      | { readonly returnWeights: true | { readonly heads: readonly number[] } }
+      | { readonly averageWeights: true }
+      ? 'weights'
+      : never)
+  | (O extends { readonly returnScores: ScoreStage } ? 'scores' : never)
+  | (O extends { readonly returnLogSumExp: true } ? 'logSumExp' : never);
 
-/** Names that are no options are errors, as they are without type parameters. */
-export type NoOther<Options, Known> = {
-  readonly [Name in Exclude<keyof Options, keyof Known>]: never;
+/**
+ * What attention returns for options of the type `O`: what they surely ask for is not optional, and with `resident: true` tensors are
+ * those of the GPU.
+ */
+export type AttentionResultOf<O> = O extends unknown
+  ? ResultOn<O> & Required<Pick<ResultOn<O>, AskedFor<O>>>
+  : never;
+
+/** Options of the type `O`, which is told from the call, without names that `Options` lacks. */
+export type OptionsOf<O extends Options, Options> = O & {
+  readonly [K in Exclude<keyof O, keyof Options>]: never;
 };
 
 export function attentionResult(

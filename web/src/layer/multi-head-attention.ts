@@ -4,7 +4,12 @@ import type { TensorLike } from '../tensor-like.js';
 import type { FloatsLike } from '../tensor-types.js';
 import { Handle, type HandleOwner } from '../handle.js';
 import type { LayerConfig, ParameterArrays } from '../request.js';
-import { attentionResult, throwIfAborted, type NoOther, type ResultOf } from '../results.js';
+import {
+  attentionResult,
+  throwIfAborted,
+  type AttentionResultOf,
+  type OptionsOf,
+} from '../results.js';
 import type { Tensor } from '../tensor.js';
 import { checkAttached } from '../validation/fixed.js';
 import { readForward, type ForwardOptions } from '../validation/layer-forward.js';
@@ -39,30 +44,30 @@ export class MultiHeadAttention {
    * `averageWeights`.
    * @throws as `engine.attention`.
    */
-  async forward<const Options extends ForwardOptions = ForwardOptions>(
+  async forward<O extends ForwardOptions>(
     query: TensorLike,
     key?: TensorLike,
     value?: TensorLike,
-    options?: Options & NoOther<Options, ForwardOptions>,
-  ): Promise<ResultOf<Options>> {
+    options?: OptionsOf<O, ForwardOptions>,
+  ): Promise<AttentionResultOf<O>> {
     this.#handle.check();
     const call = readForward(this.#handle.number, this.#config, query, key, value, options);
     const response = await this.#handle.run(call.request, call.signal);
-    return attentionResult(call, response) as ResultOf<Options>;
+    return attentionResult(call, response) as AttentionResultOf<O>;
   }
 
   /** {@link MultiHeadAttention.forward}, at once. `UNSUPPORTED` where the engine lives in a worker. */
-  forwardSync<const Options extends ForwardOptions = ForwardOptions>(
+  forwardSync<O extends ForwardOptions>(
     query: TensorLike,
     key?: TensorLike,
     value?: TensorLike,
-    options?: Options & NoOther<Options, ForwardOptions>,
-  ): ResultOf<Options> {
+    options?: OptionsOf<O, ForwardOptions>,
+  ): AttentionResultOf<O> {
     this.#handle.check();
     const call = readForward(this.#handle.number, this.#config, query, key, value, options);
     throwIfAborted(call);
     const response = this.#handle.runSync(call.request, call.out);
-    return attentionResult(call, response) as ResultOf<Options>;
+    return attentionResult(call, response) as AttentionResultOf<O>;
   }
 
   /** All parameters, as copies: kernels `[in,heads,size]`, the output's `[heads,size,out]`. */
