@@ -267,7 +267,7 @@ TEST(Transformer, LearnsToReverse) {
   TrainingOptions options;
   options.rate = 0.01F;
   TrainingResult result;
-  for (options.step = 1; options.step <= 250; ++options.step) {
+  for (options.step = 1; options.step <= 400; ++options.step) {
     Batch batch(c, 16, 4, 4, 100U + static_cast<std::uint32_t>(options.step));
     batch.mask.assign(batch.mask.size(), 1);
     for (std::size_t b = 0; b < 16; ++b) {
