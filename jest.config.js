@@ -12,11 +12,18 @@ const project = (name) => ({
   testMatch: [`<rootDir>/tests/${name}/**/*.test.js`],
 });
 
+// What no runtime can change: data, plans, texts, the bytes of the modules. One Node runs these.
+const once = [
+  ...['bench-models', 'examples-data', 'examples-learning', 'gpu-cost', 'gpu-forms', 'gpu-nudge'],
+  ...['gpu-plan', 'kernel-code', 'scripts'],
+].map((name) => `<rootDir>/tests/js/${name}.test.js`);
+
 export default {
   // Generous: a build of a bundle or a browser's start on two busy cores. A test that hangs still fails.
   testTimeout: 120_000,
   projects: [
-    project('js'),
+    { ...project('js'), testPathIgnorePatterns: once },
+    { ...project('js'), displayName: 'js-once', testMatch: once },
     project('browser'),
     project('bundlers'),
     {

@@ -1,7 +1,7 @@
 // Scripts: `npm run check` formats nothing and looks at everything: layout, mistakes, types, layers. All of it runs, and
 // what is wrong is listed; `npm run format` repairs the layout.
 import { installPackages } from './lib/install.mjs';
-import { Failure, main, note, step } from './lib/log.mjs';
+import { Failure, main, note, seconds, step } from './lib/log.mjs';
 import { at } from './lib/places.mjs';
 import { run } from './lib/run.mjs';
 import { sourceFiles } from './lib/sources.mjs';
@@ -14,7 +14,9 @@ await main(async () => {
   const wrong = [];
   const look = async (what, work) => {
     step(what);
+    const start = performance.now();
     const { code } = await work();
+    note(seconds(start));
     if (code !== 0) wrong.push(what);
   };
   const options = { cwd: at(), allowFailure: true };

@@ -1,4 +1,5 @@
-# Build: the WebAssembly module that the package loads, dist/wasm/headwise-<variant>.mjs and .wasm.
+# Build: the WebAssembly modules that the package loads, dist/wasm/headwise-<variant>.mjs and .wasm: one set of bindings, linked
+# with the core of each variant.
 
 file(GLOB bindings CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/bindings/*.cc)
 if(NOT bindings)
@@ -7,22 +8,22 @@ if(NOT bindings)
 endif()
 
 set(HEADWISE_DIST ${PROJECT_SOURCE_DIR}/dist/wasm CACHE PATH "Where the module is written")
-add_executable(module ${bindings})
-target_include_directories(module PRIVATE cpp/src)
-target_link_libraries(module PRIVATE headwise headwise_warnings)
-target_compile_options(module PRIVATE
+add_library(module_objects OBJECT ${bindings})
+target_include_directories(module_objects PRIVATE cpp/src cpp/include)
+target_link_libraries(module_objects PRIVATE headwise_options headwise_warnings)
+target_compile_options(module_objects PRIVATE
   # The bindings run once a call, or once at all: small is fast enough.
   -Oz
   -fno-exceptions
   -fno-rtti)
 # Without RTTI embind cannot print the C++ name of a type that was never registered; the message is a developer's only.
-target_compile_definitions(module PRIVATE EMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0)
-set_target_properties(module PROPERTIES
-  OUTPUT_NAME headwise-${HEADWISE_VARIANT}
-  SUFFIX .mjs
-  RUNTIME_OUTPUT_DIRECTORY ${HEADWISE_DIST})
+target_compile_definitions(module_objects PRIVATE
+  EMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0
+  HEADWISE_SCALAR
+  HEADWISE_THREADS=$<BOOL:${HEADWISE_THREADS}>)
 
-target_link_options(module PRIVATE
+add_library(module_linking INTERFACE)
+target_link_options(module_linking INTERFACE
   # Not -O3: there Binaryen gives every assignment a local of its own (ssa-nomerge) and then moves the chains of
   # multiply-adds past the loads of the steps that follow, which V8 must spill (attention fell to half).
   -O2
@@ -73,7 +74,18 @@ target_link_options(module PRIVATE
   --no-entry
   # Growing shared memory slows JavaScript that holds views of it; ours makes views anew when the memory has grown.
   -Wno-pthreads-mem-growth)
+
 set(trim_glue ${CMAKE_CURRENT_LIST_DIR}/trim-glue.cmake)
-set_property(TARGET module APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_FILE} ${trim_glue})
-add_custom_command(TARGET module POST_BUILD
-  COMMAND ${CMAKE_COMMAND} -DGLUE=$<TARGET_FILE:module> -P ${trim_glue})
+add_custom_target(module)
+foreach(variant IN LISTS HEADWISE_VARIANTS)
+  add_executable(module-${variant} $<TARGET_OBJECTS:module_objects>)
+  target_link_libraries(module-${variant} PRIVATE headwise-${variant} module_linking)
+  set_target_properties(module-${variant} PROPERTIES
+    OUTPUT_NAME headwise-${variant}
+    SUFFIX .mjs
+    RUNTIME_OUTPUT_DIRECTORY ${HEADWISE_DIST})
+  set_property(TARGET module-${variant} APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_FILE} ${trim_glue})
+  add_custom_command(TARGET module-${variant} POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -DGLUE=$<TARGET_FILE:module-${variant}> -P ${trim_glue})
+  add_dependencies(module module-${variant})
+endforeach()

@@ -13,7 +13,7 @@ import { at } from './places.mjs';
 // The last of the libraries that Emscripten compiles for itself before anything links.
 const systemLibrary = 'var/cache/emscripten/sysroot/lib/wasm32-emscripten/libc++-mt-noexcept.a';
 
-const isWasm = (preset) => preset.startsWith('wasm-');
+const isWasm = (preset) => preset === 'wasm';
 
 /**
  * Configures a preset when it is new, or when the toolchain or the presets have changed; CMake itself sees the rest.
@@ -64,6 +64,4 @@ export async function buildPreset(preset, targets = []) {
 /**
  * The two WebAssembly modules, dist/wasm/headwise-simd and headwise-relaxed.
  */
-export async function buildModules() {
-  for (const variant of ['simd', 'relaxed']) await buildPreset(`wasm-${variant}`, ['module']);
-}
+export const buildModules = () => buildPreset('wasm', ['module']);

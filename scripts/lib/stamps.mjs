@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
+import { withLock } from './lock.mjs';
 import { stamps } from './places.mjs';
 
 /** Every file below a path (or the file itself), sorted; nothing where there is nothing. */
@@ -33,19 +34,21 @@ export function hashOf(paths, extra = '') {
 }
 
 /**
- * Runs `work` unless it ran before on the same inputs and its outputs still stand.
+ * Runs `work` unless it ran before on the same inputs and its outputs still stand. Whoever else wants it waits.
  * @param {string} name of the stamp
  * @param {{ inputs: string[], outputs: string[], extra?: string, file?: string }} what
  *   file: where the stamp lies, when it must share the fate of something else (node_modules, say)
  * @returns {Promise<boolean>} whether there was something to do
  */
 export async function whenStale(name, { inputs, outputs, extra, file = join(stamps, name) }, work) {
-  const hash = hashOf(inputs, extra);
-  const old = existsSync(file) ? readFileSync(file, 'utf8') : '';
-  if (old === hash && outputs.every((output) => existsSync(output))) return false;
-  rmSync(file, { force: true });
-  await work();
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, hash);
-  return true;
+  return withLock(name, async () => {
+    const hash = hashOf(inputs, extra);
+    const old = existsSync(file) ? readFileSync(file, 'utf8') : '';
+    if (old === hash && outputs.every((output) => existsSync(output))) return false;
+    rmSync(file, { force: true });
+    await work();
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, hash);
+    return true;
+  });
 }

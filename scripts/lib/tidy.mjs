@@ -11,7 +11,7 @@ import { toolchain } from './toolchain.mjs';
 const sets = [
   { preset: 'native-debug', files: /^cpp\/src\/.*\.cc$/, extra: [] },
   {
-    preset: 'wasm-simd',
+    preset: 'wasm',
     files: /^cpp\/bindings\/.*\.cc$/,
     extra: [
       '--target=wasm32-unknown-emscripten',

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "attention_backward_case.h"
+#include "seeds.h"
 #include "tolerance.h"
 
 namespace headwise::testing {
@@ -251,7 +252,7 @@ AttentionBackwardCase Exact(std::uint32_t seed) {
 
 TEST(AttentionExtremes, RandomLargeScoresAgreeWithTheReference) {
   ThreadPool pool(2);
-  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {
     AttentionBackwardCase c = Exact(seed);
     AttentionCase& f = c.forward;
     f.want_weights = seed % 2 == 0;

@@ -4,16 +4,15 @@
 
 #include "attention_case.h"
 #include "kernels/kernel_table.h"
+#include "seeds.h"
 #include "tolerance.h"
 
 namespace headwise::testing {
 namespace {
 
-constexpr int kCases = 400;
-
 TEST(AttentionRandom, AgreesWithTheReference) {
   ThreadPool pool(2);
-  for (std::uint32_t seed = 1; seed <= kCases; ++seed) {
+  for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {
     const AttentionCase c = AttentionCase::Random(seed);
     const AttentionOutputs got = c.Fast(pool);
     ASSERT_TRUE(c.intact) << "wrote outside, seed " << seed << ": " << c.Describe();
@@ -30,7 +29,7 @@ TEST(AttentionRandom, AgreesWithTheReference) {
 TEST(AttentionRandom, BitsDependOnNothingElse) {
   ThreadPool one(1);
   ThreadPool three(3);
-  for (std::uint32_t seed = 1; seed <= kCases / 3; ++seed) {
+  for (std::uint32_t seed = 1; seed <= kSeeds / 3; ++seed) {
     AttentionCase c = AttentionCase::Random(seed);
     const AttentionOutputs first = c.Fast(one);
     const AttentionOutputs second = c.Fast(three);

@@ -1,4 +1,8 @@
 // Tests: the scripts' pure parts: versions, summaries, mirrors, layers.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync, readdirSync } from 'node:fs';
+
+import config from '../../jest.config.js';
 import { aptOptions, debLine } from '../../scripts/lib/debian-root.mjs';
 import { breaches, opensWithItsLayer } from '../../scripts/lib/layers.mjs';
 import { closingLine, ctestCases, isGreen, jestCases } from '../../scripts/lib/summary.mjs';
@@ -118,5 +122,55 @@ describe('layers', () => {
     expect(opensWithItsLayer('"""Fixtures: cases."""\n')).toBe(true);
     expect(opensWithItsLayer('// does something\n')).toBe(false);
     expect(opensWithItsLayer('import x from "y";\n// Kernel: late.\n')).toBe(false);
+  });
+});
+
+describe('what CONTRIBUTING.md tells to run', () => {
+  const here = (path) => new URL(`../../${path}`, import.meta.url);
+  const text = readFileSync(here('CONTRIBUTING.md'), 'utf8');
+  const commands = [...text.matchAll(/`((?:npm|node) [^`]+)`/g)].map(([, command]) => command);
+  const list = (...args) =>
+    execFileSync(process.execPath, [here('scripts/test.mjs').pathname, '--list', ...args], {
+      encoding: 'utf8',
+    });
+
+  test.each(commands)('%s: is there', (command) => {
+    const [program, ...words] = command.split(' ');
+    if (program === 'node') return expect(readFileSync(here(words[0]), 'utf8')).not.toBe('');
+    const { scripts } = JSON.parse(readFileSync(here('package.json'), 'utf8'));
+    expect(scripts).toHaveProperty([words[0] === 'run' ? words[1] : words[0]]);
+  });
+
+  const parts = commands.flatMap((command) => command.match(/^npm test (.+)$/)?.slice(1) ?? []);
+  test('names parts of the tests', () => expect(parts.length).toBeGreaterThan(3));
+  test.each(parts)('npm test %s: finds something to test', (part) => {
+    expect(list(part).trim()).toMatch(part.includes(':') ? /^\w+: \S/ : /^\w+:/);
+  });
+
+  test.each([
+    ['natve', 'no such part: natve'],
+    ['js:nothing-like-it', "no test of js has 'nothing-like-it'"],
+    ['wasm:gemm', 'wasm is one program'],
+  ])('%s is refused: %s', (part, words) => {
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [here('scripts/test.mjs').pathname, '--list', part],
+      { encoding: 'utf8' },
+    );
+    expect(status).toBe(1);
+    expect(stderr).toContain(words);
+  });
+});
+
+describe('tests that one Node alone runs', () => {
+  const { testMatch } = config.projects.find(({ displayName }) => displayName === 'js-once');
+  const names = testMatch.map((pattern) => pattern.split('/').at(-1));
+  const folder = new URL('./', import.meta.url);
+
+  test('are there', () => expect(readdirSync(folder)).toEqual(expect.arrayContaining(names)));
+
+  test.each(names.filter((name) => name !== 'scripts.test.js'))('%s makes no engine', (name) => {
+    const text = readFileSync(new URL(name, folder), 'utf8');
+    expect(text).not.toMatch(/from '(headwise|.*\/(child|configurations|known))(\.js)?'/);
   });
 });

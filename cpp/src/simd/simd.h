@@ -2,6 +2,10 @@
 // Where xsimd's choice costs speed on WebAssembly (it has no relaxed-SIMD architecture) the override stands here.
 #pragma once
 
+#ifdef HEADWISE_SCALAR
+#error "this object is compiled once for every instruction set: list its file under simd_sources in cpp/CMakeLists.txt"
+#endif
+
 #include <cstdint>
 #include <cstring>
 #include <xsimd/xsimd.hpp>
