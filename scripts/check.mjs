@@ -2,12 +2,14 @@
 // what is wrong is listed; `npm run format` repairs the layout.
 import { installPackages } from './lib/install.mjs';
 import { Failure, main, note, step } from './lib/log.mjs';
+import { lookAtPack, pack } from './lib/pack.mjs';
+import { buildPackage } from './lib/package.mjs';
 import { at } from './lib/places.mjs';
 import { run } from './lib/run.mjs';
 import { sourceFiles } from './lib/sources.mjs';
 import { tidy } from './lib/tidy.mjs';
 import { toolchain } from './lib/toolchain.mjs';
-import { buildTypeScript, runPackaged } from './lib/typescript.mjs';
+import { runPackaged } from './lib/typescript.mjs';
 
 await main(async () => {
   await installPackages();
@@ -34,10 +36,12 @@ await main(async () => {
   await look('tsc, web/src', () =>
     runPackaged('typescript/bin/tsc', ['-p', 'tsconfig.json'], options),
   );
-  await buildTypeScript(); // the demo's types are the built package's
+  await buildPackage(); // the demo's types are the built package's
   await look('tsc, web/demo', () =>
     runPackaged('typescript/bin/tsc', ['-p', 'web/demo', '--noEmit'], options),
   );
+  const { path } = await pack();
+  for (const [tool, work] of lookAtPack(path)) await look(tool, work);
   const layers = await run(process.execPath, [at('scripts/check-layers.mjs')], options);
   if (layers.code !== 0) wrong.push('layers');
   const tools = await toolchain();
