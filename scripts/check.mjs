@@ -2,6 +2,8 @@
 // what is wrong is listed; `npm run format` repairs the layout.
 import { installPackages } from './lib/install.mjs';
 import { Failure, main, note, seconds, step } from './lib/log.mjs';
+import { lookAtPack, pack } from './lib/pack.mjs';
+import { buildPackage } from './lib/package.mjs';
 import { at } from './lib/places.mjs';
 import { run } from './lib/run.mjs';
 import { sourceFiles } from './lib/sources.mjs';
@@ -49,6 +51,10 @@ await main(async () => {
   const complaints = await tidy(names);
   complaints.forEach((text) => process.stdout.write(`${text}\n`));
   if (complaints.length > 0) wrong.push('clang-tidy');
+
+  await buildPackage();
+  const { path } = await pack();
+  for (const [tool, work] of lookAtPack(path)) await look(tool, work);
 
   if (wrong.length > 0) throw new Failure(`not clean: ${wrong.join(', ')}`);
   note('all clean');

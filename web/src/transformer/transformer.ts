@@ -364,7 +364,7 @@ export class Transformer {
    * A safetensors file of all parameters, with the configuration in its metadata. With `optimizer` its moments are there too
    * (three times the size), and training goes on from the file as if it had never stopped.
    */
-  async save(options?: { optimizer?: boolean }): Promise<Uint8Array<ArrayBuffer>> {
+  async save(options?: { optimizer?: boolean }): Promise<Uint8Array> {
     const { optimizer } = readOptions('options', options, new Set(['optimizer']));
     const moments = readBoolean('optimizer', optimizer, false);
     const tensors = await this.#tensors(moments);
