@@ -1,5 +1,8 @@
 // Numbers: the 16-bit floats, whose bits JavaScript keeps in a Uint16Array wherever it has no Float16Array (bfloat16: always).
 // Both ways are exact but for one rounding, to nearest, ties to even.
+import { invalidType } from './errors.js';
+import { describe } from './validation/arrays.js';
+import { checkAttached } from './validation/fixed.js';
 
 /** IEEE 754 binary16 bits to a number. */
 export function fromFloat16(bits: number): number {
@@ -30,6 +33,27 @@ const single = new Float32Array(word.buffer);
 export function fromBfloat16(bits: number): number {
   word[0] = bits << 16;
   return single[0] as number;
+}
+
+const readers = new Map<unknown, (bits: number) => number>([
+  ['float16', fromFloat16],
+  ['bfloat16', fromBfloat16],
+]);
+
+/** The bits of 16-bit floats, of the type that goes with them, as numbers. */
+export function readHalfFloats(name: string, bits: Uint16Array, type: unknown): Float32Array {
+  const read = readers.get(type);
+  if (read === undefined) {
+    throw invalidType(
+      `${name}: a Uint16Array needs type 'float16' or 'bfloat16', got ${describe(type)}`,
+    );
+  }
+  checkAttached(name, bits);
+  // A copy, of one moment.
+  const own = new Uint16Array(bits);
+  const floats = new Float32Array(own.length);
+  for (let i = 0; i < own.length; i++) floats[i] = read(own[i] as number);
+  return floats;
 }
 
 /** A number to bfloat16 bits. */

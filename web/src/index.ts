@@ -13,7 +13,7 @@ export { GpuTensor } from './gpu-tensor.js';
 export type { KVCache } from './kv-cache.js';
 export type { MultiHeadAttention } from './layer/multi-head-attention.js';
 export type { LayerWeights, LayerWeightsLike, ProjectionWeights } from './layer/parameters.js';
-export type { TorchStateDict } from './layer/torch.js';
+export type { LoadTorchOptions, TorchStateDict } from './layer/torch.js';
 export type {
   AttentionGradients,
   AttentionResult,
@@ -46,9 +46,13 @@ export {
   warmupSchedule,
   type TrainingProgress,
   type Transformer,
-  type TransformerStateDict,
   type TransformerWeights,
 } from './transformer/transformer.js';
+export type {
+  LoadTorchStackOptions,
+  TorchStack,
+  TransformerStateDict,
+} from './transformer/torch.js';
 export type { AttentionOptions } from './validation/attention.js';
 export type { MaskingOptions, ScoreStage } from './options/masking-options.js';
 export type { EngineOptions, GpuPrecision } from './validation/engine-options.js';
@@ -62,4 +66,5 @@ export type { MultiHeadAttentionConfig } from './validation/layer-config.js';
 export type { ForwardOptions } from './validation/layer-forward.js';
 export type { AttentionPart, MergeOptions } from './validation/merge.js';
 export type { RopeOptions, RopeScaling, RotaryOptions } from './validation/rotary.js';
+export type { HalfTensorLike, StateTensorLike } from './validation/state-dict.js';
 export { version } from './version.js';

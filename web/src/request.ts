@@ -298,6 +298,8 @@ export interface CompleteTensors {
   what: string;
   /** All parameters whose names begin with one of these. */
   prefixes: string[];
+  /** Biases whose names begin with one of these become 0 where they are not given. */
+  withoutBiases?: string[];
   /** The optimizer's moments: all given too, begun anew, or left as they are. */
   moments: 'given' | 'anew' | 'left';
 }

@@ -21,7 +21,7 @@ import {
   type LayerWeights,
   type LayerWeightsLike,
 } from './parameters.js';
-import { readTorch, toTorch, type TorchStateDict } from './torch.js';
+import { readTorch, toTorch, type LoadTorchOptions, type TorchStateDict } from './torch.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
 
@@ -93,10 +93,20 @@ export class MultiHeadAttention {
   /**
    * Sets the parameters from the state dict of `torch.nn.MultiheadAttention`, packed or separate. PyTorch's boolean masks
    * there say what to hide: invert them for `mask` and `keyPaddingMask`.
+   *
+   * @param options `prefix`: where the layer's names begin in the state dict of a whole model.
    */
-  async loadTorch(stateDict: TorchStateDict): Promise<void> {
+  loadTorch(stateDict: TorchStateDict, options?: LoadTorchOptions): Promise<void>;
+  loadTorch(
+    stateDict: Readonly<Record<string, unknown>>,
+    options: LoadTorchOptions & { prefix: string },
+  ): Promise<void>;
+  async loadTorch(
+    stateDict: TorchStateDict | Readonly<Record<string, unknown>>,
+    options?: LoadTorchOptions,
+  ): Promise<void> {
     this.#handle.check();
-    await this.#setParameters(readTorch(stateDict, this.#config));
+    await this.#setParameters(readTorch(stateDict, this.#config, options));
   }
 
   /** The state dict of the `torch.nn.MultiheadAttention` with these parameters. */

@@ -3,15 +3,18 @@
 // PyTorch keeps a projection's weight as [out,in] (y = x Wᵀ + b); our kernels are [in,heads,size] with out = heads·size. The
 // three input projections are packed into in_proj_weight [3E,E] when all widths are E, and separate otherwise; their biases
 // are always packed into in_proj_bias.
-import type { FloatsLike } from '../tensor-types.js';
-import { invalidShape, invalidType, unsupported } from '../errors.js';
+import { invalidShape, invalidType, invalidValue, unsupported } from '../errors.js';
 import { concatenate, type LayerConfig, type ParameterArrays } from '../request.js';
 import { Tensor } from '../tensor.js';
 import { readOptions } from '../validation/options.js';
 import { readAnyFloats } from '../validation/shapes.js';
+import { readEntries, widened, type StateTensorLike } from '../validation/state-dict.js';
 
-/** The state dict of `torch.nn.MultiheadAttention`, tensors as `{ data, shape }`, nested arrays or flat `Float32Array`s. */
-export interface TorchStateDict<T = FloatsLike> {
+/**
+ * The state dict of `torch.nn.MultiheadAttention`, tensors as `{ data, shape }`, nested arrays or flat `Float32Array`s; those of
+ * 16-bit floats also as `{ data: Uint16Array, type: 'float16' | 'bfloat16', shape }`.
+ */
+export interface TorchStateDict<T = StateTensorLike> {
   in_proj_weight?: T;
   q_proj_weight?: T;
   k_proj_weight?: T;
@@ -20,6 +23,17 @@ export interface TorchStateDict<T = FloatsLike> {
   'out_proj.weight'?: T;
   'out_proj.bias'?: T;
 }
+
+/** Options of a layer's `loadTorch`. */
+export interface LoadTorchOptions {
+  /**
+   * Reads those tensors whose names begin with it, as by what follows it, and no others: 'encoder.layers.0.self_attn.' of a whole
+   * model's state dict. Default: all.
+   */
+  prefix?: string | undefined;
+}
+
+const optionNames = new Set(['prefix']);
 
 const names = new Set([
   'in_proj_weight',
@@ -61,9 +75,27 @@ function checkPossible(call: string, config: LayerConfig): void {
   }
 }
 
-export function readTorch(value: TorchStateDict, config: LayerConfig): ParameterArrays {
-  if (value === undefined) throw invalidType('stateDict: an object wanted, got undefined');
-  const dict = { ...readOptions('stateDict', value, names) };
+function readNamed(value: unknown, prefix: unknown): Record<string, unknown> {
+  const entries = readEntries('stateDict', value, prefix);
+  for (const [name] of entries) {
+    if (names.has(name)) continue;
+    const tail = [...names].find((known) => name.endsWith(`.${known}`));
+    const cure =
+      tail === undefined
+        ? `known are ${[...names].join(', ')}`
+        : `{ prefix: ${JSON.stringify(name.slice(0, -tail.length))} } reads those that begin so`;
+    throw invalidValue(`stateDict: unknown name ${JSON.stringify(name)}; ${cure}`);
+  }
+  return Object.fromEntries(entries);
+}
+
+export function readTorch(
+  value: unknown,
+  config: LayerConfig,
+  options: LoadTorchOptions | undefined,
+): ParameterArrays {
+  const { prefix } = readOptions('options', options, optionNames);
+  const dict = readNamed(value, prefix);
   checkPossible('loadTorch', config);
   for (const name of ['bias_k', 'bias_v']) {
     if (dict[name] !== undefined && dict[name] !== null) {
@@ -72,11 +104,12 @@ export function readTorch(value: TorchStateDict, config: LayerConfig): Parameter
   }
   const take = (name: string, shape: readonly number[]): Float32Array => {
     if (dict[name] === undefined || dict[name] === null) {
+      const cure = name.endsWith('bias') ? ' (a layer with bias: false has none)' : '';
       throw invalidType(
-        `stateDict.${name}: shape [${shape}] wanted, got ${dict[name] === null ? 'null' : 'nothing'}`,
+        `stateDict.${name}: shape [${shape}] wanted, got ${dict[name] === null ? 'null' : 'nothing'}${cure}`,
       );
     }
-    const array = readAnyFloats(`stateDict.${name}`, dict[name]);
+    const array = readAnyFloats(`stateDict.${name}`, widened(`stateDict.${name}`, dict[name]));
     const flat = array.shape.length === 1 && array.data.length === shape.reduce((a, b) => a * b, 1);
     if (!flat && String(array.shape) !== String(shape)) {
       throw invalidShape(`stateDict.${name}: shape [${shape}] wanted, got [${array.shape}]`);

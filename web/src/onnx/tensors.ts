@@ -4,7 +4,7 @@ import type { Float16ArrayLike, NestedBooleans, NestedNumbers } from '../tensor-
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
 import { describe, kindOf, readBooleans, readFloats, readIntegers } from '../validation/arrays.js';
 import { checkCount, readShape } from '../validation/shapes.js';
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../half-floats.js';
+import { readHalfFloats, toBfloat16, toFloat16 } from '../half-floats.js';
 
 /** Element types of floating-point tensors. */
 export type OnnxFloatType = 'float32' | 'float16' | 'bfloat16' | 'float64';
@@ -131,21 +131,17 @@ const floatKinds: Record<string, OnnxFloatType> = {
   Array: 'float32',
 };
 
-const halfReaders = { float16: fromFloat16, bfloat16: fromBfloat16 };
-
 /** A tensor of floats of any type. */
 export function readFloatTensor(name: string, value: unknown, wanted = 'floats'): FloatTensor {
   const { data, sizes, type } = partsOf(name, value);
   const kind = kindOf(data);
   if (kind === 'Uint16Array') {
-    if (type !== 'float16' && type !== 'bfloat16') {
-      throw invalidType(
-        `${name}: a Uint16Array needs type 'float16' or 'bfloat16', got ${describe(type)}`,
-      );
-    }
-    const bits = data as Uint16Array;
-    const floats = mapped(bits, new Float32Array(bits.length), halfReaders[type]);
-    return { type, data: floats, shape: shapeOf(name, sizes, floats.length) };
+    const floats = readHalfFloats(name, data as Uint16Array, type);
+    return {
+      type: type as OnnxFloatType,
+      data: floats,
+      shape: shapeOf(name, sizes, floats.length),
+    };
   }
   if (type !== undefined && !floatTypes.has(type)) {
     throw invalidType(`${name}: ${wanted} wanted, got type ${describe(type)}`);

@@ -1,22 +1,18 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Public: the Transformer. Its parameters live in the core; this object knows their names, the configuration and the step.
-import type { TensorLike } from '../tensor-like.js';
 import { aborted, invalidShape, invalidType, invalidValue, notFinite } from '../errors.js';
 import { Handle, type HandleOwner } from '../handle.js';
 import type { CompleteTensors, NamedArray, TransformerBatch } from '../request.js';
 import { snapshot } from '../snapshot.js';
 import { Tensor } from '../tensor.js';
 import { describe } from '../validation/arrays.js';
-import { checkAttached } from '../validation/fixed.js';
 import {
   readBoolean,
-  readChoice,
   readInteger,
   readObject,
   readOptions,
   readSignal,
 } from '../validation/options.js';
-import { readTensor } from '../validation/shapes.js';
 import {
   partsOf,
   readAccumulate,
@@ -40,6 +36,13 @@ import {
   type ResolvedGenerateOptions,
 } from './sample.js';
 import { readStepResult, type StepResult } from './step-result.js';
+import {
+  readStateDict,
+  readTorchStacks,
+  type LoadTorchStackOptions,
+  type TorchStack,
+  type TransformerStateDict,
+} from './torch.js';
 
 const disposeSymbol = (Symbol.dispose ?? Symbol.for('Symbol.dispose')) as typeof Symbol.dispose;
 
@@ -63,9 +66,6 @@ export interface TransformerWeights {
   /** Of the decoder to the encoder's output. */
   cross: Tensor[];
 }
-
-/** A state dict: tensors by their names. */
-export type TransformerStateDict<T = TensorLike> = Record<string, T>;
 
 /** A Transformer (Vaswani et al., 2017). Made by `engine.transformer`. */
 export class Transformer {
@@ -342,22 +342,20 @@ export class Transformer {
   }
 
   /**
-   * Sets encoder and decoder from the state dict of `torch.nn.Transformer`, or, with `prefix` 'encoder' or 'decoder', of a
-   * `torch.nn.TransformerEncoder` or `TransformerDecoder`. Embeddings and output projection are not part of those.
+   * Sets encoder and decoder from the state dict of `torch.nn.Transformer`, or, with `stack` 'encoder' or 'decoder', of a
+   * `torch.nn.TransformerEncoder` or `TransformerDecoder`. Embeddings and output projection are not part of those. A stack whose
+   * layers have no biases there (`bias=False`) gets biases of 0; training changes them like others.
+   *
+   * @param options the stack, or `{ stack, prefix }`: with a prefix those tensors are read whose names begin with it, as by what
+   * follows it, such as 'transformer_encoder.' or 'module.'.
    */
-  async loadTorch(stateDict: TransformerStateDict, prefix?: 'encoder' | 'decoder'): Promise<void> {
+  async loadTorch(
+    stateDict: TransformerStateDict,
+    options?: TorchStack | LoadTorchStackOptions,
+  ): Promise<void> {
     this.#handle.check();
-    const stacks =
-      prefix === undefined
-        ? (['encoder', 'decoder'] as const)
-        : [readChoice('prefix', prefix, ['encoder', 'decoder'])];
-    const given = readStateDict('stateDict', stateDict);
-    const tensors =
-      prefix === undefined
-        ? given
-        : given.map((tensor) => ({ ...tensor, name: `${prefix}.${tensor.name}` }));
-    const prefixes = stacks.map((stack) => `${stack}.`);
-    await this.#set(tensors, { what: 'stateDict', prefixes, moments: 'left' });
+    const { tensors, complete } = readTorchStacks(stateDict, options);
+    await this.#set(tensors, complete);
   }
 
   /**
@@ -428,17 +426,6 @@ function readTrain(
     throw invalidType(`batches: an iterable of batches wanted, got ${describe(batches)}`);
   const { signal, ...options } = readObject('options', value === undefined ? {} : value);
   return { options, signal: readSignal('signal', signal) };
-}
-
-/** A state dict's tensors, of names and shapes that the core looks at. */
-function readStateDict(what: string, value: unknown): NamedArray[] {
-  const tensors = Object.entries(readObject(what, value)).map(([name, tensor]) => {
-    const { data, shape } = readTensor(name, tensor);
-    return { name, shape, data };
-  });
-  // A getter of one of them may have detached another that was read before.
-  for (const { name, data } of tensors) checkAttached(name, data);
-  return tensors;
 }
 
 /**

@@ -101,21 +101,26 @@ export class Transformers {
       if (wanted.length !== shape.length || wanted.some((size, axis) => size !== shape[axis]))
         throw invalidShape(`${name}: shape [${wanted}] wanted, got [${shape}]`);
     }
-    if (complete !== undefined) {
-      const given = new Set(tensors.map(({ name }) => name));
-      const isWanted = ({ name, moment }: { name: string; moment: boolean }): boolean =>
-        moment
-          ? complete.moments === 'given'
-          : complete.prefixes.some((prefix) => name.startsWith(prefix));
-      const missing = all.find((place) => isWanted(place) && !given.has(place.name));
-      if (missing !== undefined) throw invalidValue(`${complete.what}: ${missing.name} is missing`);
-    }
+    const given = new Set(tensors.map(({ name }) => name));
+    const begins = (name: string, prefixes: readonly string[] | undefined): boolean =>
+      prefixes?.some((prefix) => name.startsWith(prefix)) === true;
+    const missing = all.filter(
+      ({ name, moment }) =>
+        !given.has(name) &&
+        (moment ? complete?.moments === 'given' : begins(name, complete?.prefixes)),
+    );
+    const isZero = ({ name }: { name: string }): boolean =>
+      name.endsWith('bias') && begins(name, complete?.withoutBiases);
+    const wanting = missing.find((place) => !isZero(place));
+    if (wanting !== undefined) throw invalidValue(`${complete?.what}: ${wanting.name} is missing`);
     for (const { name, data } of tensors)
       heap.write(data, (places.get(name) as { address: number }).address >>> 0);
-    if (complete?.moments !== 'anew') return;
-    for (const { moment, address, shape } of all) {
+    const clear = ({ address, shape }: { address: number; shape: number[] }): void => {
       const at = (address >>> 0) / 4;
-      if (moment) heap.views().f32.fill(0, at, at + product(shape));
-    }
+      heap.views().f32.fill(0, at, at + product(shape));
+    };
+    missing.forEach(clear);
+    if (complete?.moments !== 'anew') return;
+    all.filter(({ moment }) => moment).forEach(clear);
   }
 }
