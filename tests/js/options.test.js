@@ -89,6 +89,33 @@ test.each(samples.filter(({ setting }) => setting !== 'resident'))(
   },
 );
 
+/** What cpp/include/headwise/fields/attention_args.def says that each sample's numbers are. */
+test.each(
+  Object.entries({
+    softcap: { softcap: 2 },
+    bias: { 'bias_strides.column': 1, 'bias_strides.row': 0 },
+    mask: { 'mask_strides.column': 1, mask_bits: 0 },
+    'mask of bits': { 'mask_strides.column': 1, mask_bits: 1 },
+    blockMask: { block_size: 2 },
+    causal: { causal: 1 },
+    window: { window_left: 1, window_right: 2 },
+    dropout: { dropout_rate: 0.5, dropout_seed_low: 7, dropout_seed_high: 1 },
+    returnWeights: { weight_head_count: 2 },
+    'returnWeights of some heads': { weight_head_count: 1 },
+    returnScores: { score_stage: 2 },
+    'packed sequences': { 'log_sum_exp_strides.head': 3, 'log_sum_exp_strides.row': 1 },
+  }),
+)('%s: its numbers in the struct', (wanted, numbers) => {
+  const { options } = samples.find(({ name }) => name === wanted);
+  const { words } = staged(requestOf(options));
+  const { fields } = layout.AttentionArgs;
+  for (const [name, number] of Object.entries(numbers)) {
+    const [offset, kind] = fields[name];
+    const as = kind === 'f32' ? new Float32Array(words.buffer) : words;
+    expect([name, as[offset / 4]]).toEqual([name, number]);
+  }
+});
+
 test('a call without options: the short cut stages what the long way does', () => {
   const request = requestOf({});
   expect(request.isPlain).toBe(true);
