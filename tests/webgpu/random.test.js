@@ -127,6 +127,24 @@ test.each(
   expect(change).toBeGreaterThan(0.1);
 });
 
+test('all 53 bits of a dropout seed count, alike on both sides', async () => {
+  const [rows, keys] = [8, 16];
+  const zeros = (length) => ({ data: new Float32Array(length), shape: [length, 1] });
+  const powers = { data: new Float32Array(keys).map((_, j) => 1.5 ** j), shape: [keys, 1] };
+  const seen = new Set();
+  // Seeds that differ above 2^32 alone, then one that differs below.
+  for (const seed of [5, 5 + 2 ** 32, 5 + 2 ** 40, 5 + 2 ** 52, 6]) {
+    const dropout = { rate: 0.5, seed };
+    const [q, k] = [zeros(rows), zeros(keys)];
+    const { output } = await gpu.attention(q, k, powers, { dropout });
+    expect(gpu.lastCall.side).toBe('webgpu');
+    const wanted = cpu.attentionSync(q, k, powers, { dropout }).output;
+    expectClose(output, wanted, tolerance, `seed ${seed}`);
+    seen.add(output.data.join());
+  }
+  expect(seen.size).toBe(5);
+});
+
 test('asking for more changes no bit of the output, nor does a second run', async () => {
   const first = await gpu.attention(q, k, v, { causal: true });
   const all = { returnWeights: true, returnScores: 'masked', returnLogSumExp: true };
