@@ -76,7 +76,7 @@ function sizeOf(request: ComputeRequest): { work: number; inputs: number; output
     work = scores * (request.headDim + request.valueDim);
     outputs += batch * heads * queries * request.valueDim * 4;
   } else {
-    // Of the widths, only the output's is in the request; the projections are taken to be as wide.
+    // The request has the output's width only; the projections are taken to be as wide.
     const width = request.outputDim;
     work = 2 * batch * (queries + keys) * width * width + 2 * batch * queries * keys * width;
     outputs += batch * queries * width * 4;

@@ -139,7 +139,7 @@ export function nextToken(
   const order = Array.from(logits, (_, token) => token).sort(
     (a, b) => (logits[b] as number) - (logits[a] as number) || a - b,
   );
-  // By the likeliest one first: a quotient of two differences overflows to −Infinity at most, so that the smallest temperature
+  // The likeliest logit is subtracted first: a quotient then overflows to −Infinity at most, so that the smallest temperature
   // takes the likeliest.
   const top = logits[order[0] as number] as number;
   const log = logSoftmax(Array.from(logits, (logit) => (logit - top) / temperature));

@@ -192,7 +192,7 @@ function flatten<T>(
         `${name}: ragged nesting: ${shape[axis]} elements wanted at depth ${axis + 1}, got ${got}`,
       );
     }
-    // By index, so that a hole is met as undefined.
+    // The loop goes by index, so that a hole is met as undefined.
     for (let i = 0; i < level.length; i++) {
       const element: unknown = level[i];
       if (axis < last) {

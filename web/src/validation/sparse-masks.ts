@@ -39,7 +39,7 @@ export function readBitMask(
       `mask.bits: ${wanted} bytes, ${rowBytes} a row of shape [${shape}], wanted, got ${data.length}`,
     );
   }
-  // Of elements to bytes: what lies left of the last axis counts whole rows.
+  // From elements to bytes: axes left of the last count whole rows.
   const inBytes = strides.map((stride, axis) =>
     axis === 3 || size === 0 ? stride : (stride / size) * rowBytes,
   ) as BroadcastStrides;

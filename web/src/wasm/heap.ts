@@ -58,8 +58,8 @@ export class Heap {
 
   /** Views that reach to the address `end`, where the heap reaches as far; by default as far as it does. */
   views(end = this.#memory.buffer.byteLength): Views {
-    // Of a heap that has grown, shared views stay right as far as they go, and others are detached: their length is 0. So the
-    // length says it all, and costs less than asking the memory for its buffer.
+    // When the heap has grown, shared views stay right as far as they go; others are detached, and their length is 0. The length
+    // tells both, and costs less than asking the memory for its buffer.
     if (this.#views === undefined || this.#views.u8.length < end) {
       const { buffer } = this.#memory;
       this.#views = {

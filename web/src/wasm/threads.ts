@@ -36,7 +36,7 @@ export async function workerStarter(workerUrl: string | URL | undefined): Promis
   return () => startWebWorkerFrom(url);
 }
 
-// For bundlers not the form that they know: a second one would be a second worker to them, or a warning.
+// This is not the form that bundlers know: they would take a second one for a second worker, or warn.
 function scriptBeside(): URL {
   const here = import.meta.url;
   return new URL('./worker.js', here);

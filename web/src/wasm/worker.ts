@@ -38,7 +38,7 @@ async function listen(): Promise<void> {
 
 function begin(role: WorkerRole): void {
   if (role.role === 'thread') {
-    // By these the glue knows that it is a thread; it then takes over onmessage.
+    // These tell the glue that it is a thread; it then takes over onmessage.
     scope.WorkerGlobalScope ??= class {};
     scope.name = 'em-pthread';
     void glues[role.variant]();
@@ -48,7 +48,7 @@ function begin(role: WorkerRole): void {
 }
 
 // Threads run this same script. Where it is, it knows itself: a bundle made by webpack has no name for the chunk that it is in.
-// Not so a blob, which only imports the script and may be revoked by now.
+// A blob does not know: it only imports the script, and may be revoked by now.
 function ownUrl(): string | undefined {
   const href = 'WorkerGlobalScope' in scope ? scope.location?.href : undefined;
   return href?.startsWith('blob:') === true ? undefined : href;

@@ -17,7 +17,7 @@ import { DeviceTensor } from './tensors.js';
 import { trialOn } from './trial.js';
 
 // Engines side by side on one device, the caller's, share what was compiled.
-// By precision.
+// One map a precision.
 const pipelinesOfDevice = {
   f32: new WeakMap<GPUDevice, Pipelines>(),
   f16: new WeakMap<GPUDevice, Pipelines>(),

@@ -68,7 +68,7 @@ fn rotated(n: u32) -> f32 {
   return x[n] * turn.x - x[n + step] * turn.y;
 }
 
-// By the largest element first, so that no square overflows. 1e-12 keeps the zero vector at zero.
+// Elements are divided by the largest first, so that no square overflows. 1e-12 keeps the zero vector at zero.
 fn normalize_vector(n: u32) {
   let at = n * params.size;
   var largest = 0.0;

@@ -59,7 +59,7 @@ fn bias_at(row: Row, j: u32) -> u32 {
               + j * params.bias_column];
 }
 
-// Of a key between the row's first and last: whether no mask hides it.
+// Whether no mask hides a key between the row's first and last.
 fn is_kept(row: Row, j: u32) -> bool {
   if ((params.flags & HAS_MASK) != 0u
       && !is_set(params.mask_at, row.batch * params.mask_batch + row.head * params.mask_head
