@@ -20,8 +20,8 @@ using headwise::testing::SameBits;
 RotaryArgs OneVector(const std::vector<float>& x, float* y, std::int32_t interleaved, std::int32_t position) {
   RotaryArgs args;
   args.batch = args.heads = args.rows = 1;
-  args.size = args.dim = static_cast<std::int32_t>(x.size());
-  args.interleaved = interleaved;
+  args.size = args.rope.dim = static_cast<std::int32_t>(x.size());
+  args.rope.interleaved = interleaved;
   args.x = x.data();
   args.y = y;
   args.position = position;
@@ -72,7 +72,7 @@ TEST(Rotary, TurnsTheFirstElementsAndCopiesTheTail) {
   args.heads = 3;
   args.rows = 70;
   args.size = 10;
-  args.dim = 4;
+  args.rope.dim = 4;
   args.x = x.data();
   args.x_strides = {3 * 70 * 10, 70 * 10, 10};  // 'bhld'
   Guarded y(static_cast<std::int64_t>(x.size()));
@@ -117,13 +117,13 @@ TEST(Rotary, RefusesWhatHasNoPairs) {
   std::vector<float> y(3);
   RotaryArgs args = OneVector(x, y.data(), 0, 0);
   for (const std::int32_t dim : {-2, 0, 1, 3, 4}) {
-    args.dim = dim;
+    args.rope.dim = dim;
     EXPECT_EQ(Rotary(args, pool).code, StatusCode::kInvalidShape) << dim;
   }
-  args.dim = 2;
+  args.rope.dim = 2;
   for (const float base :
        {0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    args.base = base;
+    args.rope.base = base;
     EXPECT_EQ(Rotary(args, pool).code, StatusCode::kInvalidValue) << base;
   }
 }
