@@ -66,9 +66,8 @@ void Rotate(const MultiHeadAttentionConfig& config, Heads& x, const std::vector<
     for (std::int64_t i = 0; i < x.rows; ++i) {
       for (std::int64_t h = 0; h < x.heads; ++h) {
         for (std::int64_t pair = 0; pair < config.rope.dim / 2; ++pair) {
-          const double angle =
-              static_cast<double>(first.at(static_cast<std::size_t>(b)) + i) *
-              RotaryFrequency(config.rope, static_cast<std::int32_t>(pair), 0);
+          const double angle = static_cast<double>(first.at(static_cast<std::size_t>(b)) + i) *
+                               RotaryFrequency(config.rope, static_cast<std::int32_t>(pair), 0);
           const double magnitude = config.rope.scaling.magnitude;
           const bool neighbours = config.rope.interleaved != 0;
           double& a = x.at(b, i, h, neighbours ? 2 * pair : pair);

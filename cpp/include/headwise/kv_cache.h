@@ -129,9 +129,9 @@ class KeyValueStep {
   KeyValueCache* cache_ = nullptr;
   AttentionArgs call_;
   const std::int32_t* given_positions_ = nullptr;
-  bool reads_ = false;     // and appends nothing
-  bool apart_ = false;     // sink tokens are attended to apart, by queries turned otherwise
-  bool claimed_ = false;   // cache_->busy_ is ours
+  bool reads_ = false;    // and appends nothing
+  bool apart_ = false;    // sink tokens are attended to apart, by queries turned otherwise
+  bool claimed_ = false;  // cache_->busy_ is ours
   void* memory_ = nullptr;
   std::int32_t* starts_ = nullptr;          // [B]: places of row 0
   std::int32_t* positions_ = nullptr;       // [B,L]

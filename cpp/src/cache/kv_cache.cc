@@ -107,7 +107,9 @@ void CopyHead(void* context, std::int64_t index, int /*thread*/) {
 template <class Move>
 void MoveUp(std::int32_t begin, std::int32_t end, std::int32_t length, std::int32_t sinks, std::int32_t ring,
             const Move& move) {
-  const auto slot = [=](std::int32_t place) { return place < sinks || ring == 0 ? place : sinks + (place - sinks) % ring; };
+  const auto slot = [=](std::int32_t place) {
+    return place < sinks || ring == 0 ? place : sinks + (place - sinks) % ring;
+  };
   if (ring == 0) {
     move(end, begin, length - end);
     return;

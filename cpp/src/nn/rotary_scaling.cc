@@ -33,9 +33,8 @@ double BaseFactor(const RotaryScaling& scaling, double length) {
 }
 
 bool AllPositive(const float* factors, std::int32_t count) {
-  return factors != nullptr && std::all_of(factors, factors + count, [](float factor) {
-           return std::isfinite(factor) && factor > 0.0F;
-         });
+  return factors != nullptr &&
+         std::all_of(factors, factors + count, [](float factor) { return std::isfinite(factor) && factor > 0.0F; });
 }
 
 bool ScalingFits(const RotaryScaling& scaling, std::int32_t dim) {
@@ -87,8 +86,8 @@ double RotaryFrequency(const RotarySettings& rope, std::int32_t pair, std::int64
     case RotaryRule::kLlama3:
       return Llama3(scaling, frequency);
     case RotaryRule::kLongRope:
-      return frequency /
-             (static_cast<double>(length) > scaling.original_length ? scaling.long_factors : scaling.short_factors)[pair];
+      return frequency / (static_cast<double>(length) > scaling.original_length ? scaling.long_factors
+                                                                                : scaling.short_factors)[pair];
     case RotaryRule::kNone:
     case RotaryRule::kNtk:
     case RotaryRule::kDynamic:
