@@ -50,6 +50,13 @@ std::int32_t TrimCache(Address cache, Address lengths) {
   return Report(At<KeyValueCache>(cache)->Trim(At<std::int32_t>(lengths)));
 }
 
+// Where the first places that a ring still has lie, one a batch row.
+Address CacheHeldFrom(Address cache) { return AddressOf(At<KeyValueCache>(cache)->held_from()); }
+
+std::int32_t DropTokens(Address cache, Address begins, Address ends) {
+  return Report(At<KeyValueCache>(cache)->Drop(At<std::int32_t>(begins), At<std::int32_t>(ends), *Pool()));
+}
+
 }  // namespace
 
 // NOLINTBEGIN(readability-identifier-naming): the names are JavaScript's
@@ -62,7 +69,9 @@ EMSCRIPTEN_BINDINGS(headwise_cache) {
   emscripten::function("forkCache", &ForkCache);
   emscripten::function("destroyCache", &DestroyCache);
   emscripten::function("cacheLengths", &CacheLengths);
+  emscripten::function("cacheHeldFrom", &CacheHeldFrom);
   emscripten::function("trimCache", &TrimCache);
+  emscripten::function("dropTokens", &DropTokens);
 }
 
 }  // namespace headwise::binding

@@ -99,6 +99,17 @@ template <>
 constexpr bool kIsInline<RotaryScaling> = true;
 
 template <>
+constexpr auto FieldsOf<RotarySettings> = [] {
+  using Struct = RotarySettings;
+  return std::to_array<Field>({
+#define HEADWISE_FIELD HEADWISE_PLACE
+#include "headwise/fields/rotary_settings.def"
+  });
+}();
+template <>
+constexpr bool kIsInline<RotarySettings> = true;
+
+template <>
 constexpr auto FieldsOf<TransformerScope> = [] {
   using Struct = TransformerScope;
   return std::to_array<Field>({

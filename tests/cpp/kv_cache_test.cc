@@ -256,7 +256,7 @@ TEST(KeyValueCache, RefusesConfigurationsThatDoNotFit) {
   config.sink_tokens = 1;
   EXPECT_EQ(cache.Init(config).code, StatusCode::kInvalidValue);
   config = Config(8);
-  config.rope_dim = 3;
+  config.rope.dim = 3;
   EXPECT_EQ(cache.Init(config).code, StatusCode::kInvalidShape);
   config = Config(2'000'000'000);
   EXPECT_EQ(cache.Init(config).code, StatusCode::kOutOfMemory);

@@ -65,14 +65,13 @@ void Rotate(const MultiHeadAttentionConfig& config, Heads& x, const std::vector<
   for (std::int64_t b = 0; b < x.batch; ++b) {
     for (std::int64_t i = 0; i < x.rows; ++i) {
       for (std::int64_t h = 0; h < x.heads; ++h) {
-        for (std::int64_t pair = 0; pair < config.rope_dim / 2; ++pair) {
-          const double angle =
-              static_cast<double>(first.at(static_cast<std::size_t>(b)) + i) *
-              RotaryFrequency(config.rope_scaling, config.rope_base, config.rope_dim, static_cast<std::int32_t>(pair));
-          const double magnitude = config.rope_scaling.magnitude;
-          const bool neighbours = config.rope_interleaved != 0;
+        for (std::int64_t pair = 0; pair < config.rope.dim / 2; ++pair) {
+          const double angle = static_cast<double>(first.at(static_cast<std::size_t>(b)) + i) *
+                               RotaryFrequency(config.rope, static_cast<std::int32_t>(pair), 0);
+          const double magnitude = config.rope.scaling.magnitude;
+          const bool neighbours = config.rope.interleaved != 0;
           double& a = x.at(b, i, h, neighbours ? 2 * pair : pair);
-          double& c = x.at(b, i, h, neighbours ? 2 * pair + 1 : pair + config.rope_dim / 2);
+          double& c = x.at(b, i, h, neighbours ? 2 * pair + 1 : pair + config.rope.dim / 2);
           const double turned = a * std::cos(angle) - c * std::sin(angle);
           c = magnitude * (a * std::sin(angle) + c * std::cos(angle));
           a = magnitude * turned;
@@ -108,7 +107,7 @@ LayerResult LayerOracle(const MultiHeadAttention& layer, const MultiHeadAttentio
                     Heads(a.batch, a.keys, c.kv_heads, c.head_dim));
   Heads v = Project(layer, args.value, c.value_dim, ParameterKind::kValueKernel, ParameterKind::kValueBias,
                     Heads(a.batch, a.keys, c.kv_heads, c.value_head_dim));
-  if (c.rope_dim != 0) {
+  if (c.rope.dim != 0) {
     std::vector<std::int64_t> positions;
     for (std::int64_t b = 0; b < a.batch; ++b) positions.push_back(OffsetOf(a, b));
     Rotate(c, q, positions);

@@ -83,11 +83,11 @@ TEST(LayerConfig, NamesWhatDoesNotFit) {
               c.kernel_size = 0;
             }),
             "projection.kernelSize");
-  EXPECT_EQ(refused([](C& c) { c.rope_dim = 3; }), "rope.dim");
-  EXPECT_EQ(refused([](C& c) { c.rope_dim = 4; }), "rope.dim");
+  EXPECT_EQ(refused([](C& c) { c.rope.dim = 3; }), "rope.dim");
+  EXPECT_EQ(refused([](C& c) { c.rope.dim = 4; }), "rope.dim");
   EXPECT_EQ(refused([](C& c) {
-              c.rope_dim = 2;
-              c.rope_base = 0.0F;
+              c.rope.dim = 2;
+              c.rope.base = 0.0F;
             }),
             "rope.base");
   EXPECT_EQ(refused([](C& c) { c.head_dim = std::numeric_limits<std::int32_t>::max(); }), "headDim");

@@ -246,10 +246,10 @@ TEST(MultiHeadAttention, RotaryEmbeddingFollowsTheOffset) {
       for (const std::int32_t interleaved : {0, 1}) {
         MultiHeadAttentionConfig config = Config(16, 2);
         config.score = score;
-        config.rope_dim = dim;
-        config.rope_base = 500.0F;
-        config.rope_interleaved = interleaved;
-        if (dim == 8) config.rope_scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
+        config.rope.dim = dim;
+        config.rope.base = 500.0F;
+        config.rope.interleaved = interleaved;
+        if (dim == 8) config.rope.scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
         MultiHeadAttention layer;
         ASSERT_TRUE(layer.Init(config).ok());
         Randomize(layer, 21);
@@ -270,7 +270,7 @@ TEST(MultiHeadAttention, RotaryEmbeddingFollowsTheOffset) {
 
 TEST(MultiHeadAttention, ADecodingStepEqualsTheLastRowOfTheWholePass) {
   MultiHeadAttentionConfig config = Config(16, 2);
-  config.rope_dim = 8;
+  config.rope.dim = 8;
   MultiHeadAttention layer;
   ASSERT_TRUE(layer.Init(config).ok());
   Call whole(layer.config(), 1, 7, 7, 31);
@@ -337,7 +337,7 @@ TEST(MultiHeadAttention, AZeroVectorHasNoDirection) {
 
 TEST(MultiHeadAttention, AcceptsSizesOfZero) {
   MultiHeadAttentionConfig config = Config(6, 2);
-  config.rope_dim = 2;
+  config.rope.dim = 2;
   config.score = LayerScore::kCosine;
   config.merge = MergeKind::kSum;
   config.projection = ProjectionKind::kConvolution;

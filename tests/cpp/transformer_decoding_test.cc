@@ -171,9 +171,9 @@ TEST(TransformerDecoding, LogitsAreThoseOfThePassOverTheWholeTarget) {
     c.kv_heads = 1;
     c.norm_first = 1;
     ExpectAsWhole(c, "rotary, one key head");
-    c.rope_dim = 2;
-    c.rope_interleaved = 1;
-    c.rope_scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
+    c.rope.dim = 2;
+    c.rope.interleaved = 1;
+    c.rope.scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
     ExpectAsWhole(c, "rotary with scaling");
   }
 }

@@ -142,10 +142,10 @@ TEST(Transformer, GradientsAgreeWithFiniteDifferences) {
     c.heads = 4;
     c.kv_heads = 2;
     c.norm_first = 1;
-    c.rope_dim = 4;
-    c.rope_interleaved = 1;
-    c.rope_base = 20.0F;
-    c.rope_scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
+    c.rope.dim = 4;
+    c.rope.interleaved = 1;
+    c.rope.base = 20.0F;
+    c.rope.scaling = {RotaryRule::kYarn, 4.0F, 6.0F, 1.0F, 8.0F, 1.25F};
     ExpectGradients(c, name + ", rotary with scaling, two key heads of four");
   }
 }
@@ -447,9 +447,9 @@ TEST(Transformer, RefusesWhatDoesNotFit) {
   EXPECT_STREQ(other.Init(c, 0).argument, "kv_heads");
   c.kv_heads = 2;
   c.position = PositionKind::kRotary;
-  c.rope_dim = 6;
-  EXPECT_STREQ(other.Init(c, 0).argument, "rope_dim");
-  c.rope_dim = 4;
+  c.rope.dim = 6;
+  EXPECT_STREQ(other.Init(c, 0).argument, "rope.dim");
+  c.rope.dim = 4;
   c.dropout = 1.0F;
   EXPECT_STREQ(other.Init(c, 0).argument, "dropout");
 }

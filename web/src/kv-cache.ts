@@ -5,7 +5,7 @@ import type { TensorLike } from './tensor-like.js';
 import type { IntegersLike } from './tensor-types.js';
 import { unsupported } from './errors.js';
 import { Handle, type HandleOwner } from './handle.js';
-import type { CacheConfig, Response } from './request.js';
+import type { CacheConfig, CacheRequest, Response } from './request.js';
 import {
   attentionResult,
   throwIfAborted,
@@ -15,6 +15,7 @@ import {
 import {
   readAppend,
   readAttend,
+  readDrop,
   readFork,
   readTrim,
   typeOf,
@@ -109,14 +110,20 @@ export class KVCache {
    * A call that is aborted or fails has appended nothing. (With a window, L above capacity − sinkTokens − window + 1 goes piece by
    * piece, and the pieces that are done stay; `lengths` says how many.)
    *
+   * Without keys and values it reads what is there and appends nothing, as cross-attention to an encoder's output wants: L queries of
+   * any number, `lengths` of them in each row. They stand at the row's end, the last one at its last token, which matters with
+   * `causal` (by default false then), windows, ALiBi and rope. With the cache's window a query whose window the ring has lost
+   * a part of is an `INVALID_SHAPE`.
+   *
    * @param q `[B,H,L,D]` and so on, in k's rank and layout; G divides H. Rows past `lengths` come out 0.
+   * @param k new keys, or undefined; v likewise.
    * @returns `output` in q's layout, and what else was asked for.
    * @throws as `append`.
    */
   async attend<O extends AttendOptions>(
     q: TensorLike,
-    k: TensorLike,
-    v: TensorLike,
+    k?: TensorLike,
+    v?: TensorLike,
     options?: OptionsOf<O, AttendOptions>,
   ): Promise<AttentionResultOf<O>> {
     const call = readAttend(this.#state(), q, k, v, options);
@@ -126,8 +133,8 @@ export class KVCache {
   /** {@link KVCache.attend}, at once. `UNSUPPORTED` where the engine lives in a worker, or while a call on this cache runs. */
   attendSync<O extends AttendOptions>(
     q: TensorLike,
-    k: TensorLike,
-    v: TensorLike,
+    k?: TensorLike,
+    v?: TensorLike,
     options?: OptionsOf<O, AttendOptions>,
   ): AttentionResultOf<O> {
     const call = readAttend(this.#state(), q, k, v, options);
@@ -138,8 +145,8 @@ export class KVCache {
    * Forgets all tokens behind the first `length` of each row (rows that are shorter stay), or behind a length for each row `[B]`.
    * Takes effect after the calls made so far.
    *
-   * @throws RangeError `INVALID_VALUE` for a length above what is there, or on a ring that has come round, which has lost what the
-   * shorter text's window would want.
+   * @throws RangeError `INVALID_VALUE` for a length above what is there, or where a ring has lost a token that would be among the last
+   * `window`, which the shorter text needs; a capacity beyond sinkTokens + window is room for tokens that are taken back.
    */
   async trim(length: number | IntegersLike): Promise<void> {
     await this.#trim(readTrim(this.#state(), length));
@@ -148,6 +155,26 @@ export class KVCache {
   /** {@link KVCache.trim}, at once. `UNSUPPORTED` as for `appendSync`. */
   trimSync(length: number | IntegersLike): void {
     this.#trimSync(readTrim(this.#state(), length));
+  }
+
+  /**
+   * Takes the tokens at places begin … end − 1 out of each row (rows that are shorter lose what they have there), or of a place for each
+   * row `[B]`. Those behind move up. With rope they keep the positions that they were turned by, and new tokens' positions follow
+   * that of the last one that is left: so the rejected branches of a tree of drafts go, and the accepted one stays. Costs as
+   * much as what moves. Takes effect after the calls made so far.
+   *
+   * @throws RangeError `INVALID_VALUE` unless 0 ≤ begin ≤ end ≤ length, or where a ring has lost a token that would move up, or that
+   * would be among the last `window`.
+   */
+  async drop(begin: number | IntegersLike, end: number | IntegersLike): Promise<void> {
+    const { begins, ends, rests } = readDrop(this.#state(), begin, end);
+    await this.#leave({ op: 'dropTokens', cache: this.#handle.number, begins, ends }, rests);
+  }
+
+  /** {@link KVCache.drop}, at once. `UNSUPPORTED` as for `appendSync`. */
+  dropSync(begin: number | IntegersLike, end: number | IntegersLike): void {
+    const { begins, ends, rests } = readDrop(this.#state(), begin, end);
+    this.#leaveSync({ op: 'dropTokens', cache: this.#handle.number, begins, ends }, rests);
   }
 
   /** Forgets everything, after the calls made so far. The memory stays. */
@@ -201,15 +228,24 @@ export class KVCache {
   }
 
   async #trim(lengths: Int32Array): Promise<void> {
-    const running = this.#handle.run({ op: 'trimCache', cache: this.#handle.number, lengths });
-    this.#lengths = lengths.slice();
-    await this.#settle(running);
+    await this.#leave({ op: 'trimCache', cache: this.#handle.number, lengths }, lengths);
   }
 
   #trimSync(lengths: Int32Array): void {
+    this.#leaveSync({ op: 'trimCache', cache: this.#handle.number, lengths }, lengths);
+  }
+
+  // Tokens go; `rests` are the lengths that are left.
+  async #leave(request: CacheRequest, rests: Int32Array): Promise<void> {
+    const running = this.#handle.run(request);
+    this.#lengths = rests.slice();
+    await this.#settle(running);
+  }
+
+  #leaveSync(request: CacheRequest, rests: Int32Array): void {
     this.#checkIdle();
-    this.#handle.runSync({ op: 'trimCache', cache: this.#handle.number, lengths });
-    this.#lengths = lengths.slice();
+    this.#handle.runSync(request);
+    this.#lengths = rests.slice();
   }
 
   async #settle(running: Promise<Response>): Promise<Response> {

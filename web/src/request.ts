@@ -130,6 +130,9 @@ export interface RotaryScaling {
   low: number;
   high: number;
   magnitude: number;
+  /** One a pair, with the rule that has them. */
+  shortFactors?: Float32Array;
+  longFactors?: Float32Array;
 }
 
 export interface RotarySettings {
@@ -137,6 +140,8 @@ export interface RotarySettings {
   dim: number;
   interleaved: boolean;
   scaling?: RotaryScaling;
+  /** Cosines and sines `[rows,dim/2]` by position, in the place of base and scaling. */
+  tables?: { cos: Float32Array; sin: Float32Array; rows: number };
 }
 
 export interface RotaryRequest extends RotarySettings {
@@ -150,7 +155,6 @@ export interface RotaryRequest extends RotarySettings {
   offset: number;
   /** A position for each row; batchStride 0 where the batch shares them. */
   positions?: { data: Int32Array; batchStride: number };
-  tables?: { cos: Float32Array; sin: Float32Array; rows: number };
 }
 
 export interface MergeRequest {
@@ -178,12 +182,17 @@ export interface CacheConfig {
   cellType: number;
   window: number;
   sinkTokens: number;
+  /** How sink tokens are turned: a SinkPositions of the core. */
+  sinkPositions: number;
   rope?: RotarySettings;
   /** Where it lies: true, on the GPU or nowhere; false, in the heap. */
   resident?: boolean;
 }
 
-/** Tokens for a cache, qLengths of them in each row; with `q`, attention by them. `keys` is the longest row afterwards. */
+/**
+ * Tokens for a cache, qLengths of them in each row; with `q`, attention by them. Without `k` and `v` it is attention alone, by
+ * queries at each row's end. `keys` is the longest row afterwards.
+ */
 export interface CacheStepRequest extends AttentionSettings {
   op: 'cacheStep';
   cache: number;
@@ -193,13 +202,15 @@ export interface CacheStepRequest extends AttentionSettings {
   headDim: number;
   valueDim: number;
   scale: number;
-  k: Float32Array;
-  v: Float32Array;
-  kStrides: Strides;
-  vStrides: Strides;
+  k?: Float32Array;
+  v?: Float32Array;
+  kStrides?: Strides;
+  vStrides?: Strides;
   q?: Float32Array;
   qStrides?: Strides;
   outStrides?: Strides;
+  /** `[B,L]`: what the rows are turned by, if not by the positions that follow. */
+  positions?: Int32Array;
 }
 
 /** A resolved configuration of a Transformer: the core's TransformerConfig by its fields' names. */
@@ -306,7 +317,13 @@ export interface CompleteTensors {
 
 /** Short business with a Transformer. */
 export type TransformerRequest =
-  | { op: 'createTransformer'; model: number; fields: TransformerFields; moments: number }
+  | {
+      op: 'createTransformer';
+      model: number;
+      fields: TransformerFields;
+      rope?: RotarySettings;
+      moments: number;
+    }
   | { op: 'setTensors'; model: number; tensors: NamedArray[]; complete?: CompleteTensors }
   | { op: 'getTensors'; model: number; moments: boolean };
 
@@ -315,6 +332,7 @@ export type CacheRequest =
   | { op: 'createCache'; cache: number; config: CacheConfig }
   | { op: 'forkCache'; cache: number; from: number; rows?: Int32Array }
   | { op: 'trimCache'; cache: number; lengths: Int32Array }
+  | { op: 'dropTokens'; cache: number; begins: Int32Array; ends: Int32Array }
   | { op: 'readCache'; cache: number };
 
 /** Short business with a decoding. */
@@ -344,6 +362,7 @@ export const shortKinds = {
   createCache: 'cache',
   forkCache: 'cache',
   trimCache: 'cache',
+  dropTokens: 'cache',
   readCache: 'cache',
   createDecoding: 'decoding',
   selectDecoding: 'decoding',

@@ -102,6 +102,7 @@ class MultiHeadAttention {
  private:
   friend class MultiHeadAttentionForward;
   MultiHeadAttentionConfig config_;
+  RotaryArrays rope_arrays_;
   LayerParameter* parameters_[kParameterKinds] = {};
 };
 
@@ -114,7 +115,7 @@ struct MultiHeadAttentionArgs {
 // A call in progress: Prepare, then run the job. The object outlives the job and does not move.
 //
 // With a rotary embedding key j stands at position j, query i at i + offset, the offset being the one that causality,
-// windows and ALiBi use (causal_offsets, by default kv_length - q_length). Output rows past the end of q_lengths are 0;
+// windows and ALiBi use (causal_offsets, by default kv_length - q_length); the text is as long as the longer of both. Output rows past the end of q_lengths are 0;
 // a row that sees no key is the output bias. A convolution sees every token: lengths and masks act on what it makes.
 class MultiHeadAttentionForward {
  public:

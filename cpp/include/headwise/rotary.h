@@ -32,6 +32,12 @@ enum class RotaryRule : std::int32_t {
   // Interpolated below `low` turns within original_length, kept above `high`, in between weighted by the turns (Meta,
   // "The Llama 3 Herd of Models", 2024, and the code beside it).
   kLlama3 = 4,
+  // kNtk with factor * n / original_length - (factor - 1) in the place of factor, where n is the text's length so far, at
+  // least original_length (u/emozilla, "Dynamically scaled RoPE", 2023, as in Hugging Face's transformers).
+  kDynamic = 5,
+  // f / short_factors[pair] for a text of up to original_length, f / long_factors[pair] for a longer one (Ding et al.,
+  // "LongRoPE", 2024, as in Microsoft's code of Phi-3).
+  kLongRope = 6,
 };
 
 struct RotaryScaling {
@@ -39,8 +45,34 @@ struct RotaryScaling {
 #include "headwise/fields/rotary_scaling.def"  // its fields and what they mean
 };
 
-// f_i of pair i, 0 ... dim / 2 - 1.
-double RotaryFrequency(const RotaryScaling& scaling, double base, std::int32_t dim, std::int32_t pair);
+// What a rotary embedding is made of. Pointers are borrowed.
+struct RotarySettings {
+#define HEADWISE_FIELD HEADWISE_MEMBER
+#include "headwise/fields/rotary_settings.def"  // its fields and what they mean
+};
+
+// kInvalidShape "rope.dim": odd, below 2 or above `size`; kInvalidValue: another field, by its name.
+Status CheckRotarySettings(const RotarySettings& rope, std::int32_t size);
+
+// Copies of the arrays that settings point at. Copies of the object share them. References are counted on the thread that
+// prepares calls, hence plain integers.
+class RotaryArrays {
+ public:
+  RotaryArrays() = default;
+  RotaryArrays(const RotaryArrays& other);
+  RotaryArrays& operator=(const RotaryArrays& other);
+  ~RotaryArrays();
+
+  // Takes the copies and leads `rope` to them; what was kept before is left. kOutOfMemory: both are as before.
+  Status Keep(RotarySettings& rope);
+
+ private:
+  struct Block;
+  Block* block_ = nullptr;
+};
+
+// f_i of pair i, 0 ... dim / 2 - 1, in a text of `length` tokens.
+double RotaryFrequency(const RotarySettings& rope, std::int32_t pair, std::int64_t length);
 
 // All pointers are borrowed for the length of the call. `y` may be `x` (with equal strides), else they do not overlap.
 struct RotaryArgs {
@@ -48,8 +80,8 @@ struct RotaryArgs {
 #include "headwise/fields/rotary_args.def"  // its fields and what they mean
 };
 
-// Adds the rotation to `job` as one phase; `args` outlives the job. kInvalidShape: a negative size, or a dim that is
-// odd or above D; kInvalidValue: a base that is not finite and above 0, a missing pointer, a position outside the tables.
+// Adds the rotation to `job` as one phase; `args` outlives the job. kInvalidShape "x": a negative size; kInvalidValue: a
+// missing pointer, "positions" outside the tables; and what CheckRotarySettings says.
 Status AddRotary(const RotaryArgs& args, Job& job);
 
 // The same, at once.

@@ -71,6 +71,7 @@ class Transformer {
   friend class TransformerStep;
 
   TransformerConfig config_;
+  RotaryArrays rope_arrays_;
   ParameterArena parameters_;
   ParameterArena buffers_;
   std::int32_t parts_done_ = 0;  // of a step that is taken in parts

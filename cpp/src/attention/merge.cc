@@ -24,13 +24,14 @@ constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 class RowMerge {
  public:
   RowMerge(const MergeArgs& args, std::int64_t row) : args_(args), row_(row) {
-    const std::int64_t head_row = row / args.rows;
-    place_ = head_row / args.heads * args.strides.batch + head_row % args.heads * args.strides.head +
-             row % args.rows * args.strides.row;
+    const Strides& out = args.out_strides;
+    const bool same = out.batch == 0 && out.head == 0 && out.row == 0;
+    place_ = Place(args.strides);
+    out_place_ = same ? place_ : Place(out);
   }
 
   void Run() {
-    float* const out = args_.out + place_;
+    float* const out = args_.out + out_place_;
     std::fill_n(out, args_.size, 0.0F);
     double top = kNoKey;
     for (std::int32_t n = 0; n < args_.parts; ++n) {
@@ -43,9 +44,10 @@ class RowMerge {
     }
     double sum = 0.0;
     for (std::int32_t n = 0; n < args_.parts; ++n) sum += Share(n, top);
+    const double sink = args_.sinks == nullptr ? 0.0 : std::exp(args_.sinks[row_ / args_.rows % args_.heads] - top);
     for (std::int32_t n = 0; n < args_.parts; ++n) {
       if (LogSumExp(n) == kNoKey) continue;
-      const auto share = static_cast<float>(Share(n, top) / sum);
+      const auto share = static_cast<float>(Share(n, top) / (sum + sink));
       const float* const part = args_.outputs + n * Rows() * args_.size + place_;
       for (std::int32_t c = 0; c < args_.size; ++c) out[c] += share * part[c];
     }
@@ -53,6 +55,11 @@ class RowMerge {
   }
 
  private:
+  std::int64_t Place(const Strides& strides) const {
+    const std::int64_t head_row = row_ / args_.rows;
+    return head_row / args_.heads * strides.batch + head_row % args_.heads * strides.head +
+           row_ % args_.rows * strides.row;
+  }
   std::int64_t Rows() const { return std::int64_t{args_.batch} * args_.heads * args_.rows; }
   double LogSumExp(std::int32_t n) const { return args_.log_sum_exps[n * Rows() + row_]; }
   double Share(std::int32_t n, double top) const { return LogSumExp(n) == kNoKey ? 0.0 : std::exp(LogSumExp(n) - top); }
@@ -60,6 +67,7 @@ class RowMerge {
   const MergeArgs& args_;
   std::int64_t row_;
   std::int64_t place_;
+  std::int64_t out_place_;
 };
 
 std::int64_t RowsOf(const MergeArgs& args) { return std::int64_t{args.batch} * args.heads * args.rows; }

@@ -60,10 +60,6 @@ void* Graph::Take(std::uint64_t bytes) {
   return block + AlignUp(sizeof(Block));
 }
 
-std::int32_t* Graph::Integers(std::int64_t count) {
-  return static_cast<std::int32_t*>(Take(CheckedMul(static_cast<std::uint64_t>(count), sizeof(std::int32_t))));
-}
-
 float* Graph::Floats(std::int64_t count) {
   return static_cast<float*>(Take(CheckedMul(static_cast<std::uint64_t>(count), sizeof(float))));
 }

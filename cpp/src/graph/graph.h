@@ -114,7 +114,6 @@ class Graph {
   ThreadPool& pool() { return pool_; }
   bool training() const { return training_; }
   float* Floats(std::int64_t count);
-  std::int32_t* Integers(std::int64_t count);
   std::uint64_t seed() const { return seed_; }
   std::int64_t step() const { return step_; }
   // Where to put the gradient of `value`: null when none is wanted; *add says whether it is to be added there.

@@ -14,13 +14,11 @@ Status RotateNode::Backward(Graph& graph, Job& job) {
   if (!y_->written) return Status::Ok();
   bool add = false;
   float* d_x = graph.StoreFor(x_, &add);
-  std::int32_t* positions = graph.Integers(args_.rows);
   if (!graph.status().ok()) return graph.status();
-  for (std::int32_t row = 0; row < args_.rows; ++row) positions[row] = -row;
   backward_ = args_;
   backward_.x = y_->gradient;
   backward_.y = d_x;
-  backward_.row_positions = positions;
+  backward_.transposed = 1;
   if (Status status = AddRotary(backward_, job); !status.ok()) return status;
   return graph.AddStored(x_, d_x, add, job);
 }

@@ -25,15 +25,6 @@ Status CheckKinds(const MultiHeadAttentionConfig& config) {
   return Status::InvalidValue("score");
 }
 
-Status CheckRope(const MultiHeadAttentionConfig& config) {
-  if (config.rope_dim == 0) return Status::Ok();
-  if (config.rope_dim < 0 || config.rope_dim % 2 != 0 || config.rope_dim > config.head_dim) {
-    return Status::InvalidShape("rope.dim");
-  }
-  if (!(std::isfinite(config.rope_base) && config.rope_base > 0.0F)) return Status::InvalidValue("rope.base");
-  return Status::Ok();
-}
-
 // Every parameter, as a matrix, is to be counted in 32 bits on each side.
 Status CheckCounts(const MultiHeadAttentionConfig& config) {
   const std::int64_t taps = config.kernel_size;
@@ -80,7 +71,9 @@ Status ResolveConfig(MultiHeadAttentionConfig& config) {
     c.causal_convolution = 0;
   }
   if (c.kernel_size < 1) return Status::InvalidShape("projection.kernelSize");
-  if (const Status status = CheckRope(c); !status.ok()) return status;
+  if (c.rope.dim != 0) {
+    if (const Status status = CheckRotarySettings(c.rope, c.head_dim); !status.ok()) return status;
+  }
   if (const Status status = CheckCounts(c); !status.ok()) return status;
   config = c;
   return Status::Ok();

@@ -75,12 +75,15 @@ struct MultiHeadAttentionForward::Call {
   }
 
   MultiHeadAttentionConfig config;
+  RotaryArrays rope_arrays;
   LayerParameter* parameters[kParameterKinds];
   MultiHeadAttentionArgs args;
   void* memory = nullptr;
   Projected q, k, v, heads;
   float* weights = nullptr;
-  std::int32_t* positions = nullptr;  // [B]: of query 0, with a rotary embedding
+  // With a rotary embedding, [B]: where query 0 stands, how long the text is.
+  std::int32_t* positions = nullptr;
+  std::int32_t* lengths = nullptr;
 
   // What the phases work on.
   PackedConvolutionArgs query_product, key_product, value_product;
@@ -94,7 +97,7 @@ struct MultiHeadAttentionForward::Call {
 };
 
 MultiHeadAttentionForward::Call::Call(const MultiHeadAttention& layer, const MultiHeadAttentionArgs& arguments)
-    : config(layer.config_), args(arguments) {
+    : config(layer.config_), rope_arrays(layer.rope_arrays_), args(arguments) {
   for (int i = 0; i < kParameterKinds; ++i) {
     parameters[i] = layer.parameters_[i];
     Retain(parameters[i]);
@@ -120,7 +123,10 @@ void MultiHeadAttentionForward::Call::Carve(Carver& carver) {
     const auto rows = static_cast<std::uint64_t>(q.vectors());
     weights = carver.Take<float>(CheckedMul(rows, static_cast<std::uint64_t>(args.attention.keys)));
   }
-  if (config.rope_dim != 0) positions = carver.Take<std::int32_t>(static_cast<std::uint64_t>(args.attention.batch));
+  if (config.rope.dim != 0) {
+    positions = carver.Take<std::int32_t>(static_cast<std::uint64_t>(args.attention.batch));
+    lengths = carver.Take<std::int32_t>(static_cast<std::uint64_t>(args.attention.batch));
+  }
 }
 
 Status MultiHeadAttentionForward::Call::Allocate() {
@@ -174,12 +180,13 @@ Status MultiHeadAttentionForward::Call::AddProjections(Job& job) {
 }
 
 Status MultiHeadAttentionForward::Call::AddRotations(Job& job) {
-  if (config.rope_dim == 0) return Status::Ok();
+  if (config.rope.dim == 0) return Status::Ok();
   const AttentionArgs& a = args.attention;
   for (std::int32_t b = 0; b < a.batch; ++b) {
     const std::int64_t kv_length = a.kv_lengths == nullptr ? a.keys : a.kv_lengths[b];
     const std::int64_t q_length = a.q_lengths == nullptr ? a.queries : a.q_lengths[b];
     positions[b] = a.causal_offsets != nullptr ? a.causal_offsets[b] : static_cast<std::int32_t>(kv_length - q_length);
+    lengths[b] = static_cast<std::int32_t>(std::max(kv_length, positions[b] + q_length));
   }
   for (RotaryArgs* rotation : {&query_rotation, &key_rotation}) {
     const Projected& on = rotation == &query_rotation ? q : k;
@@ -187,16 +194,18 @@ Status MultiHeadAttentionForward::Call::AddRotations(Job& job) {
     rotation->heads = on.heads;
     rotation->rows = on.rows;
     rotation->size = on.size;
-    rotation->dim = config.rope_dim;
-    rotation->interleaved = config.rope_interleaved;
-    rotation->base = config.rope_base;
-    rotation->scaling = config.rope_scaling;
+    rotation->rope = config.rope;
+    rotation->lengths = lengths;
     rotation->x = on.data;
     rotation->y = on.data;
     rotation->x_strides = on.strides();
     rotation->y_strides = on.strides();
   }
   query_rotation.positions = positions;
+  if (config.rope.cos != nullptr) {  // which need not reach to the padding
+    query_rotation.counts = a.q_lengths;
+    key_rotation.counts = a.kv_lengths;
+  }
   if (const Status status = AddRotary(query_rotation, job); !status.ok()) return status;
   return AddRotary(key_rotation, job);
 }

@@ -67,6 +67,8 @@ MultiHeadAttention::~MultiHeadAttention() {
 Status MultiHeadAttention::Init(const MultiHeadAttentionConfig& config) {
   MultiHeadAttentionConfig resolved = config;
   if (const Status status = ResolveConfig(resolved); !status.ok()) return status;
+  RotaryArrays rope_arrays;
+  if (const Status status = rope_arrays.Keep(resolved.rope); !status.ok()) return status;
   NewParameters made;
   for (int i = 0; i < kParameterKinds; ++i) {
     const auto kind = static_cast<ParameterKind>(i);
@@ -74,6 +76,7 @@ Status MultiHeadAttention::Init(const MultiHeadAttentionConfig& config) {
     if (const Status status = MakeStartValue(resolved, kind, made.parameters[i]); !status.ok()) return status;
   }
   config_ = resolved;
+  rope_arrays_ = rope_arrays;
   std::swap_ranges(parameters_, parameters_ + kParameterKinds, made.parameters);
   return Status::Ok();
 }

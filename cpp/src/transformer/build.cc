@@ -153,10 +153,7 @@ Value* TransformerBuild::Turned(Value* x, std::int32_t heads, std::int32_t lengt
   options.batch = batch_.batch;
   options.heads = heads;
   options.rows = length;
-  options.dim = c_.rope_dim;
-  options.base = c_.rope_base;
-  options.interleaved = c_.rope_interleaved;
-  options.scaling = c_.rope_scaling;
+  options.rope = c_.rope;
   return graph_.Rotate(x, options);
 }
 

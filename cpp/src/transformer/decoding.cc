@@ -52,12 +52,7 @@ Status TransformerDecoding::Init(const Transformer& model, std::int32_t rows, st
   config.head_dim = c.embed_dim / c.heads;
   config.value_dim = config.head_dim;
   config.capacity = capacity;
-  if (c.position == PositionKind::kRotary) {
-    config.rope_dim = c.rope_dim;
-    config.rope_base = c.rope_base;
-    config.rope_interleaved = c.rope_interleaved;
-    config.rope_scaling = c.rope_scaling;
-  }
+  if (c.position == PositionKind::kRotary) config.rope = c.rope;
   const auto init = [&config](KeyValueCache& cache, std::int32_t /*layer*/) { return cache.Init(config); };
   if (Status status = MakeCaches(c.decoder_layers, &caches_, init); !status.ok()) return status;
   layers_ = c.decoder_layers;

@@ -42,9 +42,8 @@ Status CheckConfig(const TransformerConfig& c) {
   if (c.heads < 1 || c.embed_dim % c.heads != 0) return Status::InvalidValue("heads");
   if (c.kv_heads < 1 || c.heads % c.kv_heads != 0) return Status::InvalidValue("kv_heads");
   if (c.position == PositionKind::kRotary) {
-    const std::int32_t size = c.embed_dim / c.heads;
-    if (c.rope_dim < 2 || c.rope_dim % 2 != 0 || c.rope_dim > size) return Status::InvalidValue("rope_dim");
-    if (!(std::isfinite(c.rope_base) && c.rope_base > 0.0F)) return Status::InvalidValue("rope_base");
+    if (Status s = CheckRotarySettings(c.rope, c.embed_dim / c.heads); !s.ok()) return s;
+    if (c.rope.cos != nullptr && c.rope.table_rows < c.most_positions) return Status::InvalidShape("rope.cos");
   }
   if (c.feed_forward < 1) return Status::InvalidValue("feed_forward");
   const bool encoder = c.kind != TransformerKind::kDecoder;
@@ -187,9 +186,10 @@ void Transformer::Start() {
 Status Transformer::Init(const TransformerConfig& given, std::int32_t moments) {
   TransformerConfig config = given;
   if (config.kv_heads == 0) config.kv_heads = config.heads;
-  if (config.rope_dim == 0 && config.heads > 0) config.rope_dim = config.embed_dim / config.heads;
+  if (config.rope.dim == 0 && config.heads > 0) config.rope.dim = config.embed_dim / config.heads;
   if (Status s = CheckConfig(config); !s.ok()) return s;
   if (parameters_.size() > 0) return Status::InvalidValue("transformer");
+  if (Status s = rope_arrays_.Keep(config.rope); !s.ok()) return s;
   config_ = config;
   if (Status s = AddParameters(); !s.ok()) return s;
   if (Status s = parameters_.Allocate(moments); !s.ok()) return s;

@@ -1,6 +1,6 @@
 // Transformer: the configuration, its defaults, and the core's struct that it becomes.
 import { invalidShape, invalidType, invalidValue } from '../errors.js';
-import type { TransformerFields } from '../request.js';
+import type { RotarySettings, TransformerFields } from '../request.js';
 import {
   readBoolean,
   readChoice,
@@ -48,7 +48,7 @@ export interface TransformerConfig {
   activation?: 'relu' | 'gelu' | 'gelu-tanh' | undefined;
   /** With 'rotary' the queries and keys of self-attention are turned; cross-attention has no positions. Default 'sinusoidal'. */
   positions?: 'sinusoidal' | 'learned' | 'none' | 'rotary' | undefined;
-  /** With positions 'rotary': base (10000), how many elements of a head turn (all), pairs, scaling; as the layer's. */
+  /** With positions 'rotary': base (10000), how many elements of a head turn (all), pairs, scaling, or tables of at least `maxLength` rows; as the layer's. */
   rope?: RopeOptions | undefined;
   /** The target's embedding is the output projection too. Default false. */
   tied?: boolean | undefined;
@@ -130,7 +130,14 @@ export function readTransformerConfig(value: unknown): ResolvedTransformerConfig
   const positions = choice('positions', positionKinds);
   if (given.rope !== undefined && positions !== 'rotary')
     throw invalidValue(`rope: only with positions 'rotary', got '${positions}'`);
-  if (positions === 'rotary') readRope('rope', given.rope, embedDim / numHeads);
+  const maxLength = size('maxLength', 512);
+  const rope =
+    positions === 'rotary' ? readRope('rope', given.rope, embedDim / numHeads) : undefined;
+  if (rope?.tables !== undefined && rope.tables.rows < maxLength) {
+    throw invalidShape(
+      `rope.cos: at least maxLength = ${maxLength} rows wanted, got ${rope.tables.rows}`,
+    );
+  }
   const patchDim = given.patchDim === undefined ? 0 : size('patchDim');
   if (patchDim > 0 && given.sourceVocabulary !== undefined)
     throw invalidValue('patchDim: the source is either patches or tokens, both are given');
@@ -152,14 +159,14 @@ export function readTransformerConfig(value: unknown): ResolvedTransformerConfig
     sourceVocabulary: encoder && patchDim === 0 ? size('sourceVocabulary') : 0,
     patchDim,
     targetVocabulary: size('targetVocabulary'),
-    maxLength: size('maxLength', 512),
+    maxLength,
     norm: choice('norm', norms),
     normFirst,
     finalNorm: readBoolean('finalNorm', given.finalNorm, normFirst),
     activation: choice('activation', activations),
     positions,
-    ...(positions === 'rotary' && given.rope !== undefined
-      ? { rope: structuredClone(given.rope) as RopeOptions }
+    ...(rope !== undefined && given.rope !== undefined
+      ? { rope: plainRope(given.rope as RopeOptions, rope) }
       : {}),
     tied: readBoolean('tied', given.tied, false),
     scaleEmbedding: readBoolean('scaleEmbedding', given.scaleEmbedding, true),
@@ -206,24 +213,70 @@ export function checkSavedConfig(
   };
   for (const name of deciding) differ(name, saved?.[name], config[name]);
   if (config.positions !== 'rotary' || saved?.positions !== 'rotary') return;
-  const here = ropeFields(config);
-  for (const [name, there] of Object.entries(ropeFields({ ...config, rope: saved.rope })))
-    differ(name.replace('rope_', 'rope.'), there, here[name]);
+  const size = config.embedDim / config.numHeads;
+  const [there, here] = [saved.rope, config.rope].map((rope) =>
+    partsOf(readRope('rope', rope, size)),
+  ) as [RopeParts, RopeParts];
+  for (const [name, value] of Object.entries(there.numbers))
+    differ(`rope.${name}`, value, here.numbers[name]);
+  for (const [name, array] of Object.entries(there.arrays)) {
+    if (JSON.stringify(Array.from(array)) !== JSON.stringify(Array.from(here.arrays[name] ?? [])))
+      throw invalidValue(`checkpoint: rope.${name} has other numbers there than in this model`);
+  }
 }
 
-function ropeFields({ rope, embedDim, numHeads }: ResolvedTransformerConfig): TransformerFields {
-  const { dim, base, interleaved, scaling } = readRope('rope', rope, embedDim / numHeads);
+interface RopeParts {
+  numbers: Record<string, number | boolean>;
+  arrays: Record<string, Float32Array>;
+}
+
+// What decides how rope turns.
+function partsOf({ dim, base, interleaved, scaling, tables }: RotarySettings): RopeParts {
+  const none = new Float32Array();
   return {
-    rope_dim: dim,
-    rope_base: base,
-    rope_interleaved: Number(interleaved),
-    'rope_scaling.rule': scaling?.rule ?? 0,
-    'rope_scaling.factor': scaling?.factor ?? 1,
-    'rope_scaling.original_length': scaling?.originalLength ?? 0,
-    'rope_scaling.low': scaling?.low ?? 1,
-    'rope_scaling.high': scaling?.high ?? 4,
-    'rope_scaling.magnitude': scaling?.magnitude ?? 1,
+    numbers: {
+      dim,
+      base,
+      interleaved,
+      'scaling.rule': scaling?.rule ?? 0,
+      'scaling.factor': scaling?.factor ?? 1,
+      'scaling.original_length': scaling?.originalLength ?? 0,
+      'scaling.low': scaling?.low ?? 1,
+      'scaling.high': scaling?.high ?? 4,
+      'scaling.magnitude': scaling?.magnitude ?? 1,
+    },
+    arrays: {
+      cos: tables?.cos ?? none,
+      sin: tables?.sin ?? none,
+      'scaling.shortFactor': scaling?.shortFactors ?? none,
+      'scaling.longFactor': scaling?.longFactors ?? none,
+    },
   };
+}
+
+// As it was given, but that its arrays are plain ones: checkpoints hold it as JSON.
+function plainRope(given: RopeOptions, { tables, scaling }: RotarySettings): RopeOptions {
+  const plain = structuredClone(given);
+  if (tables !== undefined) {
+    const width = tables.cos.length / Math.max(tables.rows, 1);
+    const nested = (table: Float32Array): number[][] =>
+      Array.from({ length: tables.rows }, (_, p) =>
+        Array.from(table.subarray(p * width, (p + 1) * width)),
+      );
+    plain.cos = nested(tables.cos);
+    plain.sin = nested(tables.sin);
+  }
+  if (plain.scaling?.type === 'longrope') {
+    plain.scaling.shortFactor = Array.from(scaling?.shortFactors ?? []);
+    plain.scaling.longFactor = Array.from(scaling?.longFactors ?? []);
+  }
+  return plain;
+}
+
+/** Its rotary positions, if it has such. */
+export function ropeOf(config: ResolvedTransformerConfig): RotarySettings | undefined {
+  if (config.positions !== 'rotary') return undefined;
+  return readRope('rope', config.rope, config.embedDim / config.numHeads);
 }
 
 /** The core's struct, field by field. */
@@ -246,7 +299,6 @@ export function fieldsOf(config: ResolvedTransformerConfig): TransformerFields {
     final_norm: Number(config.finalNorm),
     activation: activations.indexOf(config.activation),
     position: positionKinds.indexOf(config.positions),
-    ...(config.positions === 'rotary' ? ropeFields(config) : {}),
     tied: Number(config.tied),
     scale_embedding: Number(config.scaleEmbedding),
     epsilon: config.epsilon,

@@ -26,7 +26,7 @@ import {
   type TrainingOptions,
   type TransformerInput,
 } from './batch.js';
-import { checkSavedConfig, fieldsOf, type ResolvedTransformerConfig } from './config.js';
+import { checkSavedConfig, fieldsOf, ropeOf, type ResolvedTransformerConfig } from './config.js';
 import { TransformerDecoding } from './decoding.js';
 import { beamSearch, drawTokens } from './generate.js';
 import { readSafetensors, writeSafetensors } from './safetensors.js';
@@ -77,10 +77,12 @@ export class Transformer {
   /** Use `engine.transformer`. @internal */
   constructor(owner: HandleOwner, config: ResolvedTransformerConfig) {
     this.config = Object.freeze(config);
+    const rope = ropeOf(config);
     this.#handle = new Handle(owner, 'transformer', (model) => ({
       op: 'createTransformer',
       model,
       fields: fieldsOf(config),
+      ...(rope === undefined ? {} : { rope }),
       moments: config.trainable ? 2 : -1,
     }));
   }

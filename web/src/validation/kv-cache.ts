@@ -11,7 +11,7 @@ import { readSignal } from './options.js';
 import type { MaskingOptions } from '../options/masking-options.js';
 import { describe } from './arrays.js';
 import { readBoolean, readChoice, readFinite, readInteger, readOptions } from './options.js';
-import { readRope, type RopeOptions } from './rotary.js';
+import { checkInTables, readPositions, readRope, type RopeOptions } from './rotary.js';
 import { largest, maxSize, product, readAnyIntegers, readTensor } from './shapes.js';
 
 /** What a cache's numbers are kept as. */
@@ -44,7 +44,16 @@ export interface KVCacheConfig {
   window?: number | undefined;
   /** With a window: the first tokens, which are kept and seen for ever (Xiao et al., "StreamingLLM", 2023). Default 0. */
   sinkTokens?: number | undefined;
-  /** Turns queries and keys by their positions in the text. Keys are kept turned. Default: none. */
+  /**
+   * How far a query is from the sink tokens, with rope: 'text' (default), by positions in the text; 'cache', by places in the cache,
+   * as StreamingLLM has it: against sink tokens a query at position p is turned as at min(p, sinkTokens + window − 1). Without
+   * `alibiSlopes` and `dropout` then.
+   */
+  sinkPositions?: 'text' | 'cache' | undefined;
+  /**
+   * Turns queries and keys by their positions, which follow that of the row's last token (from 0) unless `positions` says otherwise.
+   * Keys are kept turned, with the frequencies that their call had. Default: none.
+   */
   rope?: RopeOptions | undefined;
   /**
    * Whether keys and values lie on the GPU, where steps then run: for dtype 'f32' without a window. true: there or an error
@@ -60,12 +69,18 @@ export interface AppendOptions {
   layout?: 'bhld' | 'blhd' | undefined;
   /** Integers `[B]`, 0…L: how many of the L tokens are each row's. Default L. */
   lengths?: IntegersLike | undefined;
+  /**
+   * Integers `[L]` or `[B,L]`: where rope is to turn each token, as in a tree of drafts, whose siblings share one. They say nothing
+   * of who sees whom. Default: those that follow the position of the row's last token.
+   */
+  positions?: IntegersLike | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /**
  * Options of a cache's `attend`: attention's, but that lengths and offsets are the cache's own. S, for masks and weights, is the
- * longest row after the call. With the cache's `window` there are no masks, biases, weights and scores.
+ * longest row after the call. Causality, windows and ALiBi go by places in the cache, 0 … length − 1. With the cache's `window`
+ * there are no masks, biases, weights and scores.
  */
 export interface AttendOptions
   extends Omit<MaskingOptions, 'kvLengths' | 'qLengths' | 'causalOffset'>, AppendOptions {
@@ -73,7 +88,9 @@ export interface AttendOptions
   numHeads?: number | undefined;
   /** Factor on q·k. Default 1/√D. */
   scale?: number | undefined;
-  /** Whether a query sees only its own key and earlier ones. Default true. */
+  /**
+   * Whether a query sees only its own key and earlier ones. Default true; without new tokens false, but for a cache with a window.
+   */
   causal?: boolean | undefined;
 }
 
@@ -86,19 +103,22 @@ const configNames = new Set([
   'dtype',
   'window',
   'sinkTokens',
+  'sinkPositions',
   'rope',
   'resident',
 ]);
-const appendNames = new Set(['layout', 'lengths', 'signal']);
+const appendNames = new Set(['layout', 'lengths', 'positions', 'signal']);
 const cachesOwn = new Set<string>(['kvLengths', 'qLengths', 'causalOffset']);
 const attendNames = new Set<string>([
   ...maskingOptionNames.filter((name) => !cachesOwn.has(name)),
   'layout',
   'lengths',
+  'positions',
   'numHeads',
   'scale',
 ]);
 const types = ['f32', 'f16', 'int8'] as const;
+const sinkPositions = ['text', 'cache'] as const;
 const cellBytes = { f32: 4, f16: 2, int8: 1 } as const;
 
 const mostSize = 2 ** 24;
@@ -138,10 +158,16 @@ export function readCacheConfig(value: KVCacheConfig): CacheConfig {
       config.dtype === undefined ? 0 : types.indexOf(readChoice('dtype', config.dtype, types)),
     window,
     sinkTokens,
+    sinkPositions:
+      config.sinkPositions === undefined
+        ? 0
+        : sinkPositions.indexOf(readChoice('sinkPositions', config.sinkPositions, sinkPositions)),
   };
   if (config.resident !== undefined)
     resolved.resident = readBoolean('resident', config.resident, false);
   if (config.rope !== undefined) resolved.rope = readRope('rope', config.rope, headDim);
+  if (resolved.sinkPositions !== 0 && (sinkTokens === 0 || resolved.rope === undefined))
+    throw invalidValue("sinkPositions: 'cache' only with sinkTokens and rope");
   const { batch, kvHeads, valueDim } = resolved;
   const perRow =
     (headDim + valueDim) * cellBytes[typeOf(resolved)] + (typeOf(resolved) === 'int8' ? 8 : 0);
@@ -163,7 +189,7 @@ export interface CacheState {
   lengths: Int32Array;
 }
 
-/** New tokens for the cache; `counts` of each row. */
+/** `counts`: new tokens of each row. */
 export interface CheckedStep extends CheckedCall<CacheStepRequest> {
   counts: Int32Array;
 }
@@ -198,61 +224,65 @@ export function readAppend(
 export function readAttend(
   state: CacheState,
   qValue: TensorLike,
-  kValue: TensorLike,
-  vValue: TensorLike,
+  kValue: TensorLike | undefined,
+  vValue: TensorLike | undefined,
   optionsValue: AttendOptions | undefined,
 ): CheckedStep {
   const { config } = state;
+  const { batch, window, headDim } = config;
   const options = readOptions('options', optionsValue, attendNames);
   const q = readTensor('q', qValue);
-  const tokens = readTokens(state, kValue, vValue, options);
-  const { counts, rows } = tokens;
+  const reads = kValue === undefined && vValue === undefined;
+  const tokens = reads
+    ? undefined
+    : readTokens(state, kValue as TensorLike, vValue as TensorLike, options);
   const blhd = readLayout(options.layout);
   const rank = q.shape.length;
-  if (rank !== tokens.rank) {
+  if (tokens !== undefined && rank !== tokens.rank)
     throw invalidShape(`q: rank ${tokens.rank} like k's wanted, got shape [${q.shape}]`);
-  }
+  if (rank < 2 || rank > 4)
+    throw invalidShape(`q: a tensor of rank 2, 3 or 4 wanted, got shape [${q.shape}]`);
   const numHeads =
     options.numHeads === undefined
       ? rank === 3
-        ? Math.max(Math.floor((q.shape[2] as number) / config.headDim), 1)
+        ? Math.max(Math.floor((q.shape[2] as number) / headDim), 1)
         : undefined
       : readInteger('numHeads', options.numHeads, 1, maxSize);
   const view = viewOf('q', q.shape, blhd, 'numHeads', numHeads);
-  const wanted = { batch: config.batch, rows, size: config.headDim };
-  checkView('q', q.shape, view, wanted);
   const { heads } = view;
+  const rows = tokens?.rows ?? view.rows;
+  checkView('q', q.shape, view, { batch, rows, size: headDim });
   if (heads % config.kvHeads !== 0) {
     throw invalidShape(
       `q: a multiple of the cache's ${config.kvHeads} key/value heads wanted, got ${heads} heads`,
     );
   }
-  if (config.window > 0) {
-    checkBeside('ring', options);
+  if (window > 0) checkBeside('ring', options);
+  if (config.sinkPositions !== 0) {
+    for (const name of ['alibiSlopes', 'dropout']) {
+      if (options[name] !== undefined)
+        throw invalidValue(`${name}: not with a cache that has sinkPositions 'cache'`);
+    }
   }
-  const causal = readBoolean('causal', options.causal, true);
-  if (!causal && config.window > 0)
+  const causal = readBoolean('causal', options.causal, !reads || window > 0);
+  if (!causal && window > 0)
     throw invalidValue('causal: true wanted with a cache that has a window, got false');
-  const keys = state.lengths.reduce(
-    (most, length, b) => Math.max(most, length + (counts[b] as number)),
-    0,
-  );
+  const rowCounts = tokens?.counts ?? readCounts(options, batch, rows);
+  const counts = tokens?.counts ?? new Int32Array(batch);
+  const keys = largest(state.lengths.map((length, b) => length + (counts[b] as number)));
   const outputShape = shapeLike(rank, blhd, view, config.valueDim);
   if (product(outputShape) > maxSize) throw outOfMemory('attend', product(outputShape) * 4);
   const settings = readAttentionSettings(
     { ...options, causal },
-    { batch: config.batch, heads, queries: rows, keys },
-    { qLengths: counts },
+    { batch, heads, queries: rows, keys },
+    { qLengths: rowCounts },
   );
   return {
     request: {
       ...settings,
-      ...tokens.request,
+      ...(tokens?.request ?? baseOf(state, options, rows)),
       op: 'cacheStep',
-      scale:
-        options.scale === undefined
-          ? defaultScale(config.headDim)
-          : readFinite('scale', options.scale),
+      scale: options.scale === undefined ? defaultScale(headDim) : readFinite('scale', options.scale),
       q: q.data,
       qStrides: view.strides,
       outStrides: viewOf('output', outputShape, blhd, 'numHeads', heads).strides,
@@ -264,18 +294,45 @@ export function readAttend(
   };
 }
 
+function readCounts(options: Record<string, unknown>, batch: number, rows: number): Int32Array {
+  return options.lengths === undefined
+    ? new Int32Array(batch).fill(rows)
+    : readLengths('lengths', options.lengths, batch, rows);
+}
+
+type Base = Pick<
+  CacheStepRequest,
+  'cache' | 'starts' | 'kvHeads' | 'headDim' | 'valueDim' | 'positions'
+>;
+
+/** What every step says of its cache, and of its rows' positions. */
+function baseOf(
+  { cache, config, lengths }: CacheState,
+  options: Record<string, unknown>,
+  rows: number,
+): Base {
+  const { batch, kvHeads, headDim, valueDim, rope } = config;
+  const base: Base = { cache, starts: lengths.slice(), kvHeads, headDim, valueDim };
+  if (options.positions === undefined) return base;
+  if (rope === undefined) throw invalidValue('positions: only with a cache that has rope');
+  const { data, batchStride } = readPositions(options.positions, batch, rows);
+  if (rope.tables !== undefined)
+    for (const position of data) checkInTables(position, rope.tables.rows);
+  base.positions = new Int32Array(batch * rows);
+  for (let b = 0; b < batch; b++)
+    base.positions.set(data.subarray(b * batchStride, b * batchStride + rows), b * rows);
+  return base;
+}
+
 interface Tokens {
   rank: number;
   rows: number;
   counts: Int32Array;
-  request: Pick<
-    CacheStepRequest,
-    'cache' | 'starts' | 'kvHeads' | 'headDim' | 'valueDim' | 'k' | 'v' | 'kStrides' | 'vStrides'
-  >;
+  request: Base & Pick<CacheStepRequest, 'k' | 'v' | 'kStrides' | 'vStrides'>;
 }
 
 function readTokens(
-  { cache, config, lengths }: CacheState,
+  state: CacheState,
   kValue: TensorLike,
   vValue: TensorLike,
   options: Record<string, unknown>,
@@ -288,16 +345,14 @@ function readTokens(
     throw invalidShape(`k: a tensor of rank 2, 3 or 4 wanted, got shape [${k.shape}]`);
   if (v.shape.length !== rank)
     throw invalidShape(`v: rank ${rank} like k's [${k.shape}] wanted, got shape [${v.shape}]`);
+  const { config, lengths } = state;
   const { batch, kvHeads, headDim, valueDim, capacity, window } = config;
   const kView = viewOf('k', k.shape, blhd, 'numKvHeads', kvHeads);
   const vView = viewOf('v', v.shape, blhd, 'numKvHeads', kvHeads);
   const { rows } = kView;
   checkView('k', k.shape, kView, { batch, rows, size: headDim });
   checkView('v', v.shape, vView, { batch, rows, size: valueDim });
-  const counts =
-    options.lengths === undefined
-      ? new Int32Array(batch).fill(rows)
-      : readLengths('lengths', options.lengths, batch, rows);
+  const counts = readCounts(options, batch, rows);
   const most = window > 0 ? mostTokens : capacity;
   counts.forEach((count, b) => {
     const length = lengths[b] as number;
@@ -313,11 +368,7 @@ function readTokens(
     rows,
     counts,
     request: {
-      cache,
-      starts: lengths.slice(),
-      kvHeads,
-      headDim,
-      valueDim,
+      ...baseOf(state, options, rows),
       k: k.data,
       v: v.data,
       kStrides: kView.strides,
@@ -349,29 +400,55 @@ function shapeLike(rank: number, blhd: boolean, q: View, valueDim: number): numb
 }
 
 /** `trim`'s argument as the length of each row. */
-export function readTrim({ config, lengths }: CacheState, value: unknown): Int32Array {
-  let wanted: Int32Array;
+export function readTrim(state: CacheState, value: unknown): Int32Array {
+  const { lengths } = state;
   if (typeof value === 'number') {
     const length = readInteger('length', value, 0, largest(lengths));
-    wanted = lengths.map((own) => Math.min(own, length));
-  } else if (typeof value !== 'object' || value === null) {
-    throw invalidType(`length: an integer, or one a row, wanted, got ${describe(value)}`);
-  } else {
-    const { data, shape } = readAnyIntegers('length', value);
-    if (shape.length !== 1 || shape[0] !== config.batch)
-      throw invalidShape(`length: shape [${config.batch}] ([B]) wanted, got [${shape}]`);
-    data.forEach((length, b) => readInteger(`length[${b}]`, length, 0, lengths[b] as number));
-    wanted = data;
+    return lengths.map((own) => Math.min(own, length));
   }
-  wanted.forEach((length, b) => {
-    const own = lengths[b] as number;
-    if (config.window > 0 && own > config.capacity && length !== own && length !== 0) {
-      throw invalidValue(
-        `length: ${own} (or 0) wanted for row ${b}, whose ring has come round and lost what stood before, got ${length}`,
-      );
-    }
-  });
-  return wanted;
+  return readPlaces(state, 'length', value, (b) => [0, lengths[b] as number]);
+}
+
+/** Which tokens leave each row, and how long the rows are then. */
+export interface CheckedDrop {
+  begins: Int32Array;
+  ends: Int32Array;
+  rests: Int32Array;
+}
+
+/** `drop`'s arguments; a number means every row, as far as it goes. */
+export function readDrop(state: CacheState, begin: unknown, end: unknown): CheckedDrop {
+  const { lengths } = state;
+  const least = (b: number): number => begins[b] as number;
+  const longest = largest(lengths);
+  const begins =
+    typeof begin === 'number'
+      ? lengths.map((own) => Math.min(own, readInteger('begin', begin, 0, longest)))
+      : readPlaces(state, 'begin', begin, (b) => [0, lengths[b] as number]);
+  const from = typeof begin === 'number' ? begin : 0;
+  const ends =
+    typeof end === 'number'
+      ? lengths.map((own, b) =>
+          Math.max(least(b), Math.min(own, readInteger('end', end, from, longest))),
+        )
+      : readPlaces(state, 'end', end, (b) => [least(b), lengths[b] as number]);
+  const rests = lengths.map((own, b) => own - (ends[b] as number) + least(b));
+  return { begins, ends, rests };
+}
+
+function readPlaces(
+  { config }: CacheState,
+  name: string,
+  value: unknown,
+  limits: (b: number) => [least: number, most: number],
+): Int32Array {
+  if (typeof value !== 'object' || value === null)
+    throw invalidType(`${name}: an integer, or one a row, wanted, got ${describe(value)}`);
+  const { data, shape } = readAnyIntegers(name, value);
+  if (shape.length !== 1 || shape[0] !== config.batch)
+    throw invalidShape(`${name}: shape [${config.batch}] ([B]) wanted, got [${shape}]`);
+  data.forEach((place, b) => readInteger(`${name}[${b}]`, place, ...limits(b)));
+  return data.slice();
 }
 
 const forkNames = new Set(['rows']);

@@ -32,7 +32,7 @@ export interface MultiHeadAttentionConfig {
     'dense' | { type: 'conv'; kernelSize: number; causal?: boolean | undefined } | undefined;
   /** The score of query and key: q·k/√D, q·k, the cosine, or Bahdanau's additive one. Default 'scaled-dot'. */
   score?: 'scaled-dot' | 'dot' | 'cosine' | 'additive' | undefined;
-  /** Rotary positions: base (10000), how many elements turn (`headDim`), pairs side by side or in halves (false), scaling. */
+  /** Rotary positions: base (10000), how many elements turn (`headDim`), pairs side by side or in halves (false), scaling; or tables. */
   rope?: RopeOptions | undefined;
   /** Seed of the Glorot-uniform start values. Default 0. */
   seed?: number | undefined;
@@ -99,8 +99,8 @@ export function readLayerConfig(value: MultiHeadAttentionConfig): LayerConfig {
   const convolution = readProjection(config.projection);
   if (convolution !== undefined) resolved.convolution = convolution;
   if (config.rope !== undefined) {
-    const { dim = headDim } = (config.rope ?? {}) as { dim?: unknown };
-    if (dim === headDim && headDim % 2 !== 0)
+    const { dim, cos } = (config.rope ?? {}) as { dim?: unknown; cos?: unknown };
+    if (dim === undefined && cos === undefined && headDim % 2 !== 0)
       throw invalidValue(`rope.dim: an even number wanted, got ${headDim}`);
     resolved.rope = readRope('rope', config.rope, headDim);
   }

@@ -31,6 +31,16 @@ import {
  *   code, which models were trained with).
  * - `llama3`: f/factor below `lowFreqFactor` (1) turns in `originalLength`, f above `highFreqFactor` (4), in between weighted by
  *   the turns (Meta, "The Llama 3 Herd of Models", 2024, arXiv 2407.21783, and the reference code of Llama 3.1).
+ * - `dynamic`: as `ntk`, with factor·n/originalLength − (factor − 1) in the place of factor, n being the text's length so far, at
+ *   least originalLength (u/emozilla, "Dynamically scaled RoPE", 2023).
+ * - `longrope`: f/shortFactor[i] in a text of up to `originalLength` tokens, f/longFactor[i] in a longer one; one factor for each
+ *   of the dim/2 pairs. Sines and cosines times `attentionFactor` (√(1 + ln(factor)/ln(originalLength)) for a factor above 1,
+ *   else 1; `factor` is max_position_embeddings over original_max_position_embeddings and serves for nothing else) (Ding et al.,
+ *   "LongRoPE", 2024, arXiv 2402.13753, as in Phi-3).
+ *
+ * All are as in Hugging Face's transformers (`rope_scaling`; `originalLength` is original_max_position_embeddings). With
+ * `dynamic` and `longrope` a text is as long as the largest position of the call, plus 1, in each row of the batch. Keys that a
+ * cache has keep the frequencies they came with, as there.
  */
 export type RopeScaling =
   | { type: 'linear' | 'ntk'; factor: number }
@@ -48,6 +58,16 @@ export type RopeScaling =
       originalLength: number;
       lowFreqFactor?: number | undefined;
       highFreqFactor?: number | undefined;
+    }
+  | { type: 'dynamic'; factor: number; originalLength: number }
+  | {
+      type: 'longrope';
+      shortFactor: FloatsLike;
+      longFactor: FloatsLike;
+      originalLength: number;
+      /** This or `attentionFactor`. */
+      factor?: number | undefined;
+      attentionFactor?: number | undefined;
     };
 
 /** What a rotary embedding is made of. */
@@ -60,6 +80,12 @@ export interface RopeOptions {
   interleaved?: boolean | undefined;
   /** Default none. */
   scaling?: RopeScaling | undefined;
+  /**
+   * Cosines and sines `[P,dim/2]` by position, both, in the place of `base` and `scaling`; `dim` is then by default twice their
+   * width. They are used as they are. A position outside 0…P−1 is an `INVALID_VALUE`.
+   */
+  cos?: FloatsLike | undefined;
+  sin?: FloatsLike | undefined;
 }
 
 /** Options of `engine.rotaryEmbedding`. */
@@ -72,10 +98,7 @@ export interface RotaryOptions extends RopeOptions {
   offset?: number | undefined;
   /** The position of each row instead, integers `[L]` or `[B,L]`. */
   positions?: IntegersLike | undefined;
-  /**
-   * Cosines and sines `[P,dim/2]` by position, in the place of `base` and `scaling`; or `[B,L,dim/2]`, one for each row, without
-   * `positions`. They are used as they are; `dim` is then by default twice their width.
-   */
+  /** As {@link RopeOptions.cos}; or `[B,L,dim/2]`, one for each row, without `positions`. */
   cos?: FloatsLike | undefined;
   sin?: FloatsLike | undefined;
   /** Where to write the result: a `Float32Array` of just its length. */
@@ -83,7 +106,7 @@ export interface RotaryOptions extends RopeOptions {
   signal?: AbortSignal | undefined;
 }
 
-const ropeNames = ['base', 'dim', 'interleaved', 'scaling'] as const;
+const ropeNames = ['base', 'dim', 'interleaved', 'scaling', 'cos', 'sin'] as const;
 const ropeNameSet = new Set<string>(ropeNames);
 const optionNames = new Set<string>([
   ...ropeNames,
@@ -91,17 +114,24 @@ const optionNames = new Set<string>([
   'numHeads',
   'offset',
   'positions',
-  'cos',
-  'sin',
   'out',
   'signal',
 ]);
-const rules = ['linear', 'ntk', 'yarn', 'llama3'] as const;
+const rules = ['linear', 'ntk', 'yarn', 'llama3', 'dynamic', 'longrope'] as const;
 const scalingNames: Record<(typeof rules)[number], ReadonlySet<string>> = {
   linear: new Set(['type', 'factor']),
   ntk: new Set(['type', 'factor']),
   yarn: new Set(['type', 'factor', 'originalLength', 'betaFast', 'betaSlow', 'attentionFactor']),
   llama3: new Set(['type', 'factor', 'originalLength', 'lowFreqFactor', 'highFreqFactor']),
+  dynamic: new Set(['type', 'factor', 'originalLength']),
+  longrope: new Set([
+    'type',
+    'factor',
+    'originalLength',
+    'shortFactor',
+    'longFactor',
+    'attentionFactor',
+  ]),
 };
 
 // Far beyond any text, and sums of two still fit 32 bits.
@@ -109,20 +139,29 @@ const farthest = 2 ** 30;
 
 /** `rope` of the cache, the layer and the Transformer. `name` is put before the fields' names. */
 export function readRope(name: string, value: unknown, headDim: number): RotarySettings {
-  return readSettings(`${name}.`, readOptions(name, value, ropeNameSet), headDim);
+  const options = readOptions(name, value, ropeNameSet);
+  const settings = readSettings(`${name}.`, options, headDim, readTables(`${name}.`, options));
+  // They are kept, whatever becomes of the caller's.
+  return structuredClone(settings);
 }
 
 function readSettings(
   prefix: string,
   options: Record<string, unknown>,
   headDim: number,
+  tables: Tables | undefined,
 ): RotarySettings {
-  if (options.dim === undefined && (headDim < 2 || headDim % 2 !== 0)) {
-    throw invalidShape(`${prefix}dim: heads of an even size wanted, got ${headDim}`);
+  const byDefault = tables === undefined ? headDim : 2 * tables.width;
+  if (options.dim === undefined && (byDefault < 2 || byDefault % 2 !== 0)) {
+    throw invalidShape(`${prefix}dim: heads of an even size wanted, got ${byDefault}`);
   }
-  const dim =
-    options.dim === undefined ? headDim : readInteger(`${prefix}dim`, options.dim, 2, headDim);
+  const dim = readInteger(`${prefix}dim`, options.dim ?? byDefault, 2, headDim);
   if (dim % 2 !== 0) throw invalidValue(`${prefix}dim: an even number wanted, got ${dim}`);
+  if (tables !== undefined && dim !== 2 * tables.width) {
+    throw invalidShape(
+      `${prefix}cos: a width of dim / 2 = ${dim / 2} wanted, got ${tables.width}`,
+    );
+  }
   const base = options.base === undefined ? 10000 : readFinite(`${prefix}base`, options.base);
   if (base <= 0) throw invalidValue(`${prefix}base: a number above 0 wanted, got ${base}`);
   const settings: RotarySettings = {
@@ -130,14 +169,18 @@ function readSettings(
     dim,
     interleaved: readBoolean(`${prefix}interleaved`, options.interleaved, false),
   };
+  if (tables !== undefined) {
+    const { cos, sin, rows } = tables;
+    settings.tables = { cos, sin, rows };
+  }
   if (options.scaling !== undefined) {
     if (base <= 1) throw invalidValue(`${prefix}base: above 1 wanted with scaling, got ${base}`);
-    settings.scaling = readScaling(`${prefix}scaling`, options.scaling);
+    settings.scaling = readScaling(`${prefix}scaling`, options.scaling, dim);
   }
   return settings;
 }
 
-function readScaling(name: string, value: unknown): RotaryScaling {
+function readScaling(name: string, value: unknown, dim: number): RotaryScaling {
   const type = readChoice(`${name}.type`, (value as { type?: unknown } | null)?.type, rules);
   const options = readOptions(name, value, scalingNames[type]);
   const positive = (field: string, byDefault?: number): number => {
@@ -147,8 +190,12 @@ function readScaling(name: string, value: unknown): RotaryScaling {
   };
   const scaling: RotaryScaling = {
     rule: rules.indexOf(type) + 1,
-    factor: positive('factor'),
-    originalLength: 0,
+    // longrope's factor says only how large the attention factor is, so that one of them is enough.
+    factor: positive(
+      'factor',
+      type === 'longrope' && options.attentionFactor !== undefined ? 1 : undefined,
+    ),
+    originalLength: type === 'linear' || type === 'ntk' ? 0 : positive('originalLength'),
     low: 1,
     high: 4,
     magnitude: 1,
@@ -156,7 +203,6 @@ function readScaling(name: string, value: unknown): RotaryScaling {
   if (type === 'yarn' || type === 'llama3') {
     const [low, high] =
       type === 'yarn' ? ['betaSlow', 'betaFast'] : ['lowFreqFactor', 'highFreqFactor'];
-    scaling.originalLength = positive('originalLength');
     scaling.low = positive(low as string, 1);
     scaling.high = positive(high as string, type === 'yarn' ? 32 : 4);
     if (scaling.high <= scaling.low) {
@@ -169,7 +215,25 @@ function readScaling(name: string, value: unknown): RotaryScaling {
     const { factor } = scaling;
     scaling.magnitude = positive('attentionFactor', factor > 1 ? 0.1 * Math.log(factor) + 1 : 1);
   }
+  if (type === 'longrope') {
+    const { factor, originalLength } = scaling;
+    scaling.shortFactors = readFactors(`${name}.shortFactor`, options.shortFactor, dim / 2);
+    scaling.longFactors = readFactors(`${name}.longFactor`, options.longFactor, dim / 2);
+    const grown = factor > 1 ? Math.sqrt(1 + Math.log(factor) / Math.log(originalLength)) : 1;
+    scaling.magnitude = positive('attentionFactor', grown);
+  }
   return scaling;
+}
+
+/** One factor a pair. */
+function readFactors(name: string, value: unknown, pairs: number): Float32Array {
+  const { data, shape } = readAnyFloats(name, value);
+  checkShape(name, shape, [pairs], '[dim/2]');
+  data.forEach((factor, i) => {
+    if (!(factor > 0 && factor < Infinity))
+      throw invalidValue(`${name}[${i}]: a finite number above 0 wanted, got ${factor}`);
+  });
+  return data;
 }
 
 export function readRotary(
@@ -190,12 +254,8 @@ export function readRotary(
   const view = viewOf('x', x.shape, readLayout(options.layout), 'numHeads', numHeads);
   const { batch, rows } = view;
   if (product(x.shape) > maxSize) throw outOfMemory('rotaryEmbedding', product(x.shape) * 4);
-  const tables = readTables(options, batch, rows);
-  const dim = tables !== undefined && options.dim === undefined ? 2 * tables.width : options.dim;
-  const settings = readSettings('', { ...options, dim }, view.size);
-  if (tables !== undefined && settings.dim !== 2 * tables.width) {
-    throw invalidShape(`cos: a width of dim / 2 = ${settings.dim / 2} wanted, got ${tables.width}`);
-  }
+  const tables = readTables('', options, { batch, rows });
+  const settings = readSettings('', options, view.size, tables);
   const request: RotaryRequest = {
     op: 'rotaryEmbedding',
     ...settings,
@@ -214,7 +274,6 @@ export function readRotary(
     request.positions = readPositions(options.positions, batch, rows);
   }
   if (tables !== undefined) {
-    request.tables = tables;
     if (tables.byRow) {
       if (options.positions !== undefined || options.offset !== undefined) {
         throw invalidValue('cos: tables [P,dim/2] wanted with positions or offset, got one a row');
@@ -234,7 +293,12 @@ export function readRotary(
   };
 }
 
-function readPositions(value: unknown, batch: number, rows: number): RotaryRequest['positions'] {
+/** Positions of rows, `[L]` or `[B,L]`. */
+export function readPositions(
+  value: unknown,
+  batch: number,
+  rows: number,
+): NonNullable<RotaryRequest['positions']> {
   const { data, shape } = readAnyIntegers('positions', value);
   if (shape.length === 2) checkShape('positions', shape, [batch, rows], '[B,L]');
   else checkShape('positions', shape, [rows], '[L]');
@@ -242,40 +306,45 @@ function readPositions(value: unknown, batch: number, rows: number): RotaryReque
   return { data, batchStride: shape.length === 2 ? rows : 0 };
 }
 
-type Tables = NonNullable<RotaryRequest['tables']> & { width: number; byRow: boolean };
+type Tables = NonNullable<RotarySettings['tables']> & { width: number; byRow: boolean };
 
+/** `call`: a call's sizes, where tables may also be its rows' own. */
 function readTables(
+  prefix: string,
   options: Record<string, unknown>,
-  batch: number,
-  rows: number,
+  call?: { batch: number; rows: number },
 ): Tables | undefined {
   if (options.cos === undefined && options.sin === undefined) return undefined;
-  if (options.cos === undefined || options.sin === undefined)
-    throw invalidType(`${options.cos === undefined ? 'cos' : 'sin'}: wanted with the other table`);
+  if (options.cos === undefined || options.sin === undefined) {
+    const name = options.cos === undefined ? 'cos' : 'sin';
+    throw invalidType(`${prefix}${name}: wanted with the other table`);
+  }
   for (const name of ['base', 'scaling']) {
     if (options[name] !== undefined)
-      throw invalidValue(`${name}: not together with cos and sin, which say it all`);
+      throw invalidValue(`${prefix}${name}: not together with cos and sin, which say it all`);
   }
-  const cos = readAnyFloats('cos', options.cos);
-  const sin = readAnyFloats('sin', options.sin);
-  checkShape('sin', sin.shape, cos.shape, "cos's");
-  const byRow = cos.shape.length === 3;
-  if (byRow) checkShape('cos', cos.shape, [batch, rows, cos.shape[2] as number], '[B,L,dim/2]');
-  else if (cos.shape.length !== 2)
-    throw invalidShape(`cos: [P,dim/2] or [B,L,dim/2] wanted, got shape [${cos.shape}]`);
+  const cos = readAnyFloats(`${prefix}cos`, options.cos);
+  const sin = readAnyFloats(`${prefix}sin`, options.sin);
+  checkShape(`${prefix}sin`, sin.shape, cos.shape, "cos's");
+  const byRow = call !== undefined && cos.shape.length === 3;
   const width = cos.shape[cos.shape.length - 1] as number;
-  const tableRows = byRow ? batch * rows : (cos.shape[0] as number);
-  return { cos: cos.data, sin: sin.data, rows: tableRows, width, byRow };
+  if (byRow) {
+    checkShape('cos', cos.shape, [call.batch, call.rows, width], '[B,L,dim/2]');
+  } else if (cos.shape.length !== 2) {
+    const wanted = call === undefined ? '[P,dim/2]' : '[P,dim/2] or [B,L,dim/2]';
+    throw invalidShape(`${prefix}cos: ${wanted} wanted, got shape [${cos.shape}]`);
+  }
+  const rows = byRow ? call.batch * call.rows : (cos.shape[0] as number);
+  return { cos: cos.data, sin: sin.data, rows, width, byRow };
 }
 
 function checkReach({ positions, offset, rows }: RotaryRequest, tableRows: number): void {
   const ends =
     positions === undefined ? (rows > 0 ? [offset, offset + rows - 1] : []) : positions.data;
-  for (const position of ends) {
-    if (position < 0 || position >= tableRows) {
-      throw invalidValue(
-        `positions: within the tables' 0 … ${tableRows - 1} wanted, got ${position}`,
-      );
-    }
-  }
+  for (const position of ends) checkInTables(position, tableRows);
+}
+
+export function checkInTables(position: number, tableRows: number): void {
+  if (position >= 0 && position < tableRows) return;
+  throw invalidValue(`positions: within the tables' 0 … ${tableRows - 1} wanted, got ${position}`);
 }

@@ -8,7 +8,6 @@ import {
   type LayerForwardRequest,
   type Operation,
   type RotaryRequest,
-  type RotarySettings,
   type Strides,
   type TransformerBatch,
   type TransformerDecodeRequest,
@@ -17,6 +16,7 @@ import {
 import type { Bindings, Layout } from './glue.js';
 import { stageSettings } from '../options/settings.js';
 import { Staging } from './staging.js';
+import { ropeArrays, setRope } from './rope.js';
 import { Struct } from './struct.js';
 
 /** An operation in the core: its struct, and what is called with the struct's address. */
@@ -55,9 +55,6 @@ export function entriesOf(bindings: Bindings, layout: Layout): Record<Operation,
   );
   return Object.fromEntries(entries) as Record<Operation, Entry>;
 }
-
-/** What a field is set in: a struct, or the struct of a call that is staged. */
-type FieldTarget = Pick<Struct, 'set'>;
 
 /** From an object's number, or a call on it, to its address; each throws where there is none. */
 export interface Addresses {
@@ -242,10 +239,15 @@ function stageCacheStep(request: CacheStepRequest, staging: Staging): void {
   staging.set('head_dim', request.headDim);
   staging.set('value_dim', request.valueDim);
   staging.set('scale', request.scale);
-  staging.setStrides('k_strides', request.kStrides);
-  staging.setStrides('v_strides', request.vStrides);
-  staging.input('k', request.k);
-  staging.input('v', request.v);
+  if (request.k === undefined) {
+    staging.set('read_only', 1);
+  } else {
+    staging.setStrides('k_strides', request.kStrides as Strides);
+    staging.setStrides('v_strides', request.vStrides as Strides);
+    staging.input('k', request.k);
+    staging.input('v', request.v);
+  }
+  staging.input('positions', request.positions);
   if (request.q !== undefined) {
     staging.setStrides('q_strides', request.qStrides as Strides);
     staging.setStrides('out_strides', request.outStrides as Strides);
@@ -256,16 +258,14 @@ function stageCacheStep(request: CacheStepRequest, staging: Staging): void {
 }
 
 function stageRotary(request: RotaryRequest, staging: Staging): void {
-  const { batch, heads, rows, size, scaling, positions, tables } = request;
+  const { batch, heads, rows, size, positions } = request;
   staging.set('batch', batch);
   staging.set('heads', heads);
   staging.set('rows', rows);
   staging.set('size', size);
-  staging.set('dim', request.dim);
-  staging.set('interleaved', request.interleaved ? 1 : 0);
-  staging.set('base', request.base);
+  setRope(staging, request);
+  for (const [field, array] of ropeArrays(request)) staging.input(field, array);
   staging.set('position', request.offset);
-  setRotaryScaling(staging, 'scaling', scaling);
   staging.setStrides('x_strides', request.strides);
   staging.setStrides('y_strides', request.strides);
   staging.input('x', request.x);
@@ -273,34 +273,7 @@ function stageRotary(request: RotaryRequest, staging: Staging): void {
     staging.set('row_positions_batch', positions.batchStride);
     staging.input('row_positions', positions.data);
   }
-  if (tables !== undefined) {
-    staging.set('table_rows', tables.rows);
-    staging.input('cos', tables.cos);
-    staging.input('sin', tables.sin);
-  }
   staging.output('y', 'output', batch * heads * rows * size);
-}
-
-/** A rotary embedding's scaling, in the struct's field `name`. */
-function setRotaryScaling(
-  target: FieldTarget,
-  name: string,
-  scaling: RotaryRequest['scaling'],
-): void {
-  target.set(`${name}.rule`, scaling?.rule ?? 0);
-  target.set(`${name}.factor`, scaling?.factor ?? 1);
-  target.set(`${name}.original_length`, scaling?.originalLength ?? 0);
-  target.set(`${name}.low`, scaling?.low ?? 1);
-  target.set(`${name}.high`, scaling?.high ?? 4);
-  target.set(`${name}.magnitude`, scaling?.magnitude ?? 1);
-}
-
-/** The rotary embedding of a layer or a cache; none without `rope`. */
-export function setRope(target: FieldTarget, rope: RotarySettings | undefined): void {
-  target.set('rope_dim', rope?.dim ?? 0);
-  target.set('rope_base', rope?.base ?? 1);
-  target.set('rope_interleaved', rope?.interleaved === true ? 1 : 0);
-  setRotaryScaling(target, 'rope_scaling', rope?.scaling);
 }
 
 function stageLayerForward(request: LayerForwardRequest, staging: Staging): void {

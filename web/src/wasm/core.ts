@@ -88,7 +88,7 @@ export class Core {
     const staged = this.#stage(request, struct);
     try {
       const status = run(staged.block.address);
-      if (status !== 0) throw this.#error(request.op);
+      if (status !== 0) throw this.#refusal(request);
       return this.#collect(request, staged, out);
     } finally {
       this.#heap.returnBlock(staged.block);
@@ -101,7 +101,7 @@ export class Core {
     const staged = this.#stage(request, struct);
     const handle = begin(staged.block.address) >>> 0;
     if (handle === 0) {
-      const error = this.#error(request.op);
+      const error = this.#refusal(request);
       this.#heap.returnBlock(staged.block);
       throw error;
     }
@@ -149,6 +149,13 @@ export class Core {
       response[result] = this.#heap.read(block.address + place, length, array);
     }
     return response;
+  }
+
+  #refusal(request: ComputeRequest): Error {
+    const argument = this.#bindings.statusArgument();
+    const why =
+      request.op === 'cacheStep' ? this.#caches.whyRefused(request, argument) : undefined;
+    return why ?? this.#error(request.op);
   }
 
   // Validation has caught what it can; this is what only the core knows, memory above all.

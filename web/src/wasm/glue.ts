@@ -65,7 +65,10 @@ export interface Bindings extends OperationBindings {
   destroyCache(cache: number): void;
   /** The address of the lengths. */
   cacheLengths(cache: number): number;
+  /** The address of the places from which on a ring has its tokens. */
+  cacheHeldFrom(cache: number): number;
   trimCache(cache: number, lengths: number): number;
+  dropTokens(cache: number, begins: number, ends: number): number;
   createTransformer(config: number, moments: number): number;
   destroyTransformer(model: number): void;
   transformerTensors(

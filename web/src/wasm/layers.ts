@@ -2,9 +2,9 @@
 import { parameterPaths, parameterShapes } from '../layer/parameters.js';
 import type { LayerConfig, LayerRequest, ParameterArrays, Response } from '../request.js';
 import { product } from '../validation/shapes.js';
-import { setRope } from './arguments.js';
 import { alignUp } from './heap.js';
 import type { CoreParts } from './objects.js';
+import { withConfig } from './rope.js';
 import { Struct } from './struct.js';
 
 const merges = ['concat', 'sum'];
@@ -42,27 +42,25 @@ export class Layers {
       0,
     );
     heap.check(bytes, 'multiHeadAttention');
-    heap.withBlock(this.#configStruct.size, 'layer', (address) => {
-      const struct = this.#configStruct;
-      struct.clear();
-      struct.set('embed_dim', config.embedDim);
-      struct.set('heads', config.heads);
-      struct.set('kv_heads', config.kvHeads);
-      struct.set('head_dim', config.headDim);
-      struct.set('value_head_dim', config.valueHeadDim);
-      struct.set('key_dim', config.keyDim);
-      struct.set('value_dim', config.valueDim);
-      struct.set('output_dim', config.outputDim);
-      struct.set('bias', config.bias ? 1 : 0);
-      struct.set('merge', merges.indexOf(config.merge));
-      struct.set('projection', config.convolution === undefined ? 0 : 1);
-      struct.set('kernel_size', config.convolution?.kernelSize ?? 1);
-      struct.set('causal_convolution', config.convolution?.causal === true ? 1 : 0);
-      struct.set('score', scores.indexOf(config.score));
-      setRope(struct, config.rope);
-      struct.set('seed_low', config.seed[0]);
-      struct.set('seed_high', config.seed[1]);
-      struct.write(heap.views(), address);
+    const struct = this.#configStruct;
+    struct.clear();
+    struct.set('embed_dim', config.embedDim);
+    struct.set('heads', config.heads);
+    struct.set('kv_heads', config.kvHeads);
+    struct.set('head_dim', config.headDim);
+    struct.set('value_head_dim', config.valueHeadDim);
+    struct.set('key_dim', config.keyDim);
+    struct.set('value_dim', config.valueDim);
+    struct.set('output_dim', config.outputDim);
+    struct.set('bias', config.bias ? 1 : 0);
+    struct.set('merge', merges.indexOf(config.merge));
+    struct.set('projection', config.convolution === undefined ? 0 : 1);
+    struct.set('kernel_size', config.convolution?.kernelSize ?? 1);
+    struct.set('causal_convolution', config.convolution?.causal === true ? 1 : 0);
+    struct.set('score', scores.indexOf(config.score));
+    struct.set('seed_low', config.seed[0]);
+    struct.set('seed_high', config.seed[1]);
+    withConfig(heap, struct, config.rope, 'layer', (address) => {
       const created = bindings.createLayer(address);
       if (created === 0) throw error('multiHeadAttention');
       registry.add('layer', layer, created, (at) => bindings.destroyLayer(at), config);

@@ -4,13 +4,13 @@ import type {
   CompleteTensors as Complete,
   NamedArray,
   Response,
-  TransformerFields,
   TransformerRequest,
   TransformerStepRequest,
 } from '../request.js';
 import { largest, product } from '../validation/shapes.js';
 import type { Bindings } from './glue.js';
 import type { CoreParts } from './objects.js';
+import { withConfig } from './rope.js';
 import { Struct } from './struct.js';
 
 export class Transformers {
@@ -25,7 +25,7 @@ export class Transformers {
   run(request: TransformerRequest): Response {
     switch (request.op) {
       case 'createTransformer':
-        this.#create(request.model, request.fields, request.moments);
+        this.#create(request);
         return {};
       case 'setTensors':
         this.#setTensors(request.model, request.tensors, request.complete);
@@ -35,13 +35,17 @@ export class Transformers {
     }
   }
 
-  #create(model: number, fields: TransformerFields, moments: number): void {
+  #create({
+    model,
+    fields,
+    rope,
+    moments,
+  }: Extract<TransformerRequest, { op: 'createTransformer' }>): void {
     const { bindings, heap, registry, error } = this.#core;
     const struct = this.#configStruct;
-    heap.withBlock(struct.size, 'layer', (address) => {
-      struct.clear();
-      for (const [field, value] of Object.entries(fields)) struct.set(field, value);
-      struct.write(heap.views(), address);
+    struct.clear();
+    for (const [field, value] of Object.entries(fields)) struct.set(field, value);
+    withConfig(heap, struct, rope, 'transformer', (address) => {
       const created = bindings.createTransformer(address, moments);
       if (created === 0) throw error('transformer');
       registry.add('transformer', model, created, (at) => bindings.destroyTransformer(at));

@@ -4,7 +4,8 @@
 import type { Backend, Obstacle } from '../backend/backend.js';
 import { aborted, disposed, invalidValue, outOfMemory } from '../errors.js';
 import { whyNotOnGpu } from '../options/settings.js';
-import { onHost, residentOf } from '../resident.js';
+import { onHost } from '../resident.js';
+import { largest } from '../validation/shapes.js';
 import type {
   AttentionRequest,
   CacheConfig,
@@ -18,7 +19,13 @@ import type { AttentionSizes } from './attention.js';
 import type { Buffers, Slice } from './buffers.js';
 import type { Call } from './call.js';
 import { addAttentionOf, bind, madeOf, type Context, type Made } from './compute.js';
-import { gather } from './pieces.js';
+import {
+  keepPositions,
+  positionsOf,
+  tokensOf,
+  type CachedTokens,
+  type Tokens,
+} from './cache-tokens.js';
 import { fitsWhole } from './split.js';
 
 /** What a cache needs of its GPU. */
@@ -40,23 +47,12 @@ export interface CacheDevice {
   toDevice(response: Response): Promise<Response>;
 }
 
-interface Cache {
-  config: CacheConfig;
-  lengths: Int32Array;
+interface Cache extends CachedTokens {
   /** From the first step on. */
   keys: Slice | undefined;
   values: Slice | undefined;
   /** Why a fork came to nothing. */
   failure: unknown;
-}
-
-interface Tokens {
-  counts: Int32Array;
-  k: Float32Array;
-  v: Float32Array;
-  kStrides: Strides;
-  vStrides: Strides;
-  q: Float32Array | undefined;
 }
 
 // What a step is given besides the settings of the table of options.
@@ -79,6 +75,7 @@ const stepFields = new Set<string>([
   'kStrides',
   'vStrides',
   'outStrides',
+  'positions',
 ] satisfies (keyof CacheStepRequest)[]);
 
 export class GpuCaches {
@@ -111,6 +108,8 @@ export class GpuCaches {
         return this.#inTurn(request.cache, (cache) => {
           cache.lengths = request.lengths.slice();
         });
+      case 'dropTokens':
+        return this.#drop(this.#get(request.cache), request.begins, request.ends);
       case 'readCache':
         return this.#inTurn(request.cache, () => undefined);
     }
@@ -132,6 +131,7 @@ export class GpuCaches {
     const cache: Cache = {
       config,
       lengths: new Int32Array(config.batch),
+      positions: new Int32Array(config.rope === undefined ? 0 : config.batch * config.capacity),
       keys: undefined,
       values: undefined,
       failure: undefined,
@@ -189,6 +189,7 @@ export class GpuCaches {
     const made = this.#device.queue(async () => {
       this.#device.check();
       cache.lengths = order.map((b) => from.lengths[b] as number);
+      order.forEach((b, n) => cache.positions.set(positionsOf(from, b), n * config.capacity));
       if (from.keys === undefined) return {};
       const tooLarge = this.whyNot(cache.config);
       if (tooLarge !== undefined)
@@ -222,6 +223,47 @@ export class GpuCaches {
     return made;
   }
 
+  // What moves up goes by a buffer of its own, because no copy is within one.
+  #drop(cache: Cache, begins: Int32Array, ends: Int32Array): Promise<Response> {
+    return this.#device.queue(async () => {
+      this.#device.check();
+      const { config, lengths, keys, values } = cache;
+      const { kvHeads, capacity, headDim, valueDim } = config;
+      const rests = lengths.map((own, b) => own - (ends[b] as number) + (begins[b] as number));
+      const moving = rests.map((rest, b) => rest - (begins[b] as number));
+      const most = largest(moving);
+      if (most > 0 && keys !== undefined && values !== undefined) {
+        await this.#device.withCall(async (call) => {
+          call.guard(() => {
+            const between = call.take('storage', most * Math.max(headDim, valueDim) * 4);
+            for (let head = 0; head < config.batch * kvHeads; head++) {
+              const b = Math.floor(head / kvHeads);
+              const count = moving[b] as number;
+              if (count === 0 || begins[b] === ends[b]) continue;
+              for (const [slice, size] of [
+                [keys, headDim],
+                [values, valueDim],
+              ] as const) {
+                const at = (place: number): number => (head * capacity + place) * size * 4;
+                const bytes = count * size * 4;
+                const there = { slice: between, offset: 0 };
+                call.copyFirst({ slice, offset: at(ends[b] as number) }, there, bytes);
+                call.copyFirst(there, { slice, offset: at(begins[b] as number) }, bytes);
+              }
+            }
+          });
+          await call.finish(1, () => undefined);
+        });
+      }
+      moving.forEach((_, b) => {
+        const positions = positionsOf(cache, b);
+        positions.copyWithin(begins[b] as number, ends[b] as number, lengths[b] as number);
+      });
+      cache.lengths = rests;
+      return { lengths: rests.slice() };
+    });
+  }
+
   /** Appends, and attends where there are queries. The request's arrays must not change until it settles. */
   step(request: CacheStepRequest, signal: AbortSignal | undefined): Promise<Response> {
     const cache = this.#get(request.cache);
@@ -237,72 +279,18 @@ export class GpuCaches {
           'k: an earlier call on this cache has failed, so these tokens would not stand where they belong',
         );
       }
-      const tokens = await this.#tokensOf(cache, request);
-      const lengths = cache.lengths.map((length, b) => length + (tokens.counts[b] as number));
+      const tokens = await tokensOf(this.#core, cache, request);
+      const lengths = cache.lengths.map((length, b) => length + (tokens.added[b] as number));
       const response = await this.#withMemory(cache, (call) =>
         this.#appendAndAttend(call, cache, request, tokens, lengths, check),
       );
       const result =
         response ?? (await this.#attendOnCore(cache, request, tokens, lengths, signal));
+      keepPositions(cache, tokens);
       cache.lengths = lengths;
       return { ...result, lengths: lengths.slice() };
     };
     return this.#device.queue(work, 'cacheStep', signal);
-  }
-
-  /** The new tokens, turned where the cache turns, and those on this side packed. */
-  async #tokensOf({ config, lengths }: Cache, request: CacheStepRequest): Promise<Tokens> {
-    const { batch, heads, kvHeads, queries, headDim, valueDim } = request;
-    const counts = request.qLengths ?? new Int32Array(batch).fill(queries);
-    let { q, k } = request;
-    const { v } = request;
-    if (config.rope !== undefined && queries > 0) {
-      const rope = config.rope;
-      const positions = new Int32Array(batch * queries);
-      positions.forEach((_, n) => {
-        positions[n] = (lengths[Math.floor(n / queries)] as number) + (n % queries);
-      });
-      const rotated = async (
-        x: Float32Array,
-        strides: Strides,
-        ofHeads: number,
-      ): Promise<Float32Array> => {
-        const { output } = await this.#core.run({
-          op: 'rotaryEmbedding',
-          ...rope,
-          batch,
-          heads: ofHeads,
-          rows: queries,
-          size: headDim,
-          x: (await onHost(x))[0],
-          strides,
-          offset: 0,
-          positions: { data: positions, batchStride: queries },
-        });
-        return output as Float32Array;
-      };
-      k = await rotated(k, request.kStrides, kvHeads);
-      if (q !== undefined) q = await rotated(q, request.qStrides as Strides, heads);
-    }
-    // A token's row is one copy on the device, a packed head's rows are one altogether.
-    const packed = (
-      x: Float32Array,
-      strides: Strides,
-      size: number,
-    ): { data: Float32Array; strides: Strides } => {
-      if (residentOf(x) !== undefined || strides[2] === size) return { data: x, strides };
-      const all = (end: number) => ({ first: 0, end });
-      return {
-        data: gather(x, strides, size, all(batch), all(kvHeads), all(queries)),
-        strides: [kvHeads * queries * size, queries * size, size],
-      };
-    };
-    const keys = packed(k, request.kStrides, headDim);
-    const values = packed(v, request.vStrides, valueDim);
-    return {
-      ...{ counts, q, k: keys.data, v: values.data },
-      ...{ kStrides: keys.strides, vStrides: values.strides },
-    };
   }
 
   /** Undefined when the kernels cannot attend so: then the tokens have been copied, and that is all. */
@@ -320,23 +308,24 @@ export class GpuCaches {
     const { q } = tokens;
     call.guard(() => {
       this.#allocate(call, cache);
-      if (queries === 0) return;
-      this.#append(call, cache, bind(call, tokens.k), cache.keys as Slice, {
-        strides: tokens.kStrides,
+      const { k, v, added } = tokens;
+      if (queries === 0 || k === undefined || v === undefined) return;
+      this.#append(call, cache, bind(call, k.data), cache.keys as Slice, {
+        strides: k.strides,
         size: config.headDim,
-        counts: tokens.counts,
+        counts: added,
       });
-      this.#append(call, cache, bind(call, tokens.v), cache.values as Slice, {
-        strides: tokens.vStrides,
+      this.#append(call, cache, bind(call, v.data), cache.values as Slice, {
+        strides: v.strides,
         size: config.valueDim,
-        counts: tokens.counts,
+        counts: added,
       });
     });
     if (q === undefined) {
       await call.finish(dispatchWork, check);
       return {};
     }
-    const sizes = sizesOf(config, request, lengths, cache.lengths);
+    const sizes = sizesOf(config, request, lengths, tokens.starts);
     const elements = config.batch * request.heads * queries * config.valueDim;
     const fits = elements * request.keys > 0 && fitsWhole(sizes, bindingBytes);
     if (!fits || whyNotOnGpu(request, stepFields) !== undefined) {
@@ -394,7 +383,7 @@ export class GpuCaches {
       await call.finish(1, () => undefined);
       return Promise.all(downloads.map((download) => call.read(download)));
     });
-    const sizes = sizesOf(cache.config, request, lengths, cache.lengths);
+    const sizes = sizesOf(cache.config, request, lengths, tokens.starts);
     const response = await this.#core.run(
       {
         ...sizes,
@@ -410,14 +399,14 @@ export class GpuCaches {
   }
 }
 
-/** The attention of a step. Query i of row b stands at starts[b] + i. */
+/** The attention of a step. Query i of row b stands at place starts[b] + i. */
 function sizesOf(
   { kvHeads, capacity, headDim, valueDim }: CacheConfig,
   request: CacheStepRequest,
   lengths: Int32Array,
   starts: Int32Array,
 ): AttentionSizes {
-  const { op: _op, cache: _cache, starts: _starts, q: _q, k: _k, v: _v, ...settings } = request;
+  const { op: _op, cache: _cache, starts: _starts, q: _q, k: _k, v: _v, positions: _p, ...settings } = request;
   return {
     ...settings,
     kvLengths: lengths,

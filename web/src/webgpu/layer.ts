@@ -8,6 +8,7 @@ import type {
   LayerConfig,
   LayerForwardRequest,
   ParameterArrays,
+  RotarySettings,
 } from '../request.js';
 import type { AttentionSizes, AttentionPipelines, AttentionSlices } from './attention.js';
 import { arraysOfLayer, arraysOfResults, whyTooLarge } from './array-bytes.js';
@@ -34,6 +35,9 @@ const fields = new Set<string>([
   'value',
 ] satisfies (keyof LayerForwardRequest)[]);
 
+// What the driver knows of a layer's rope.
+const gpuRope = new Set<string>(['base', 'dim', 'interleaved'] satisfies (keyof RotarySettings)[]);
+
 /** What keeps a layer's call from the GPU, in whatever pieces, or undefined. */
 export function whyNotLayer(
   config: LayerConfig,
@@ -41,6 +45,8 @@ export function whyNotLayer(
   limits: DeviceLimits,
 ): Obstacle | undefined {
   if (config.score === 'additive') return { reason: "score 'additive' runs on the CPU" };
+  const turnedOtherwise = Object.keys(config.rope ?? {}).find((name) => !gpuRope.has(name));
+  if (turnedOtherwise !== undefined) return { reason: `rope.${turnedOtherwise} runs on the CPU` };
   const reason = whyNotOnGpu(request, fields);
   if (reason !== undefined) return { reason };
   const batches = layerPieceBatches(config, request, limits);
