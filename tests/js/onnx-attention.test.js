@@ -221,6 +221,51 @@ describe('groupQueryAttention', () => {
     expectSame((await run({ ...x, ...tables, ...cut }, { do_rotary: 1 })).output, wanted.output);
   });
 
+  test('position_ids: of a first prompt only the first counts, of later tokens each', async () => {
+    const long = T + 3;
+    const wide = (f) => ({
+      data: Float32Array.from({ length: long * 2 }, (_, n) =>
+        f(Math.floor(n / 2) * 0.1 ** (n % 2)),
+      ),
+      dims: [long, 2],
+    });
+    const longer = { cos_cache: wide(Math.cos), sin_cache: wide(Math.sin) };
+    const at = (positions) => ({
+      position_ids: { data: positions, dims: [B, positions.length / B] },
+    });
+    const turned = (t, heads, positions) =>
+      onnx.rotaryEmbedding({ X: t, ...longer, ...at(positions) }, { num_heads: heads }).Y;
+    // What stands behind the first is no row of consequence.
+    const given = [3, ...Array.from({ length: B * T - 1 }, (_, n) => (n * 5) % T)];
+    const counted = Array.from({ length: B * T }, (_, n) => 3 + (n % T));
+    const prompt = await run({ ...x, ...longer, ...cut, ...at(given) }, { do_rotary: 1 });
+    const [query, key] = [turned(x.query, H, counted), turned(x.key, G, counted)];
+    const wanted = await run({ ...x, query, key, ...cut });
+    expectSame(prompt.output, wanted.output);
+    expectSame(prompt.present_key, wanted.present_key);
+
+    const { present_key: past_key, present_value: past_value } = await run({
+      ...part(0, 3),
+      seqlens_k: [2, 2],
+      total_sequence_length: 3,
+    });
+    const step = { past_key, past_value, seqlens_k: [4, 4], total_sequence_length: 5 };
+    const free = [9, 2, 4, 7];
+    const later = part(3, 5);
+    const got = await run({ ...later, ...longer, ...step, ...at(free) }, { do_rotary: 1 });
+    const apart = { query: turned(later.query, H, free), key: turned(later.key, G, free) };
+    expectSame(got.output, (await run({ ...later, ...apart, ...step })).output);
+
+    // The last row of the prompt would stand where the tables end.
+    const beyond = [4, ...Array.from({ length: B * T - 1 }, () => 0)];
+    await expect(
+      run({ ...x, ...longer, ...cut, ...at(beyond) }, { do_rotary: 1 }),
+    ).rejects.toMatchObject({
+      code: 'INVALID_VALUE',
+      message: expect.stringMatching(/position_ids/),
+    });
+  });
+
   test('a window counts the token itself', async () => {
     const { output } = await run({ ...x, ...cut }, { local_window_size: 2 });
     const options = { numHeads: H, numKvHeads: G, causal: true, window: [1, 0] };

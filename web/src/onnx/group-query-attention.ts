@@ -57,7 +57,10 @@ export interface GroupQueryAttentionInputs {
   cos_cache?: OnnxTensorLike | undefined;
   /** `[positions, r/2]`, with `do_rotary`. */
   sin_cache?: OnnxTensorLike | undefined;
-  /** `[B,L]`. Default: the places of the new tokens. */
+  /**
+   * `[B,L]`. Of a first prompt only the first is read, as in ONNX Runtime: there the rows of every batch count up from it. Default:
+   * the places of the new tokens.
+   */
   position_ids?: OnnxIntegersLike | undefined;
   /** `[B or 1, H or 1, L, total]`. */
   attention_bias?: OnnxTensorLike | undefined;
@@ -140,7 +143,7 @@ export async function groupQueryAttention(
   refuseQuantised(given, attrs);
   const projected = readProjections(given, attrs);
   const lengths = readLengths(given, projected.q);
-  const turned = readRotation(given, attrs, projected.q, projected.k, lengths.past);
+  const turned = readRotation(given, attrs, projected.q, projected.k, lengths);
   const { q } = turned;
   const k = appended('past_key', given.past_key, 'key', turned.k, lengths);
   const v = appended('past_value', given.past_value, 'value', projected.v, lengths);
@@ -225,6 +228,8 @@ interface Lengths {
   /** [B]: valid keys. */
   valid: Int32Array;
   total: number;
+  /** A first prompt, for which nothing of the past is read. */
+  isPrompt: boolean;
 }
 
 function readLengths(given: Record<string, unknown>, q: Heads): Lengths {
@@ -245,7 +250,7 @@ function readLengths(given: Record<string, unknown>, q: Heads): Lengths {
     const least = isPrompt ? 0 : q.rows;
     return readInteger(`seqlens_k[${b}] + 1`, last + 1, least, total);
   });
-  return { total, valid, past: valid.map((length) => (isPrompt ? 0 : length - q.rows)) };
+  return { total, valid, isPrompt, past: valid.map((length) => (isPrompt ? 0 : length - q.rows)) };
 }
 
 function readRotation(
@@ -253,7 +258,7 @@ function readRotation(
   attrs: Record<string, unknown>,
   q: Heads,
   k: Heads,
-  past: Int32Array,
+  { past, isPrompt }: Lengths,
 ): { q: Heads; k: Heads } {
   const interleaved = readFlag('rotary_interleaved', attrs.rotary_interleaved);
   if (!readFlag('do_rotary', attrs.do_rotary)) return { q, k };
@@ -269,7 +274,7 @@ function readRotation(
   if (given.position_ids !== undefined) {
     const { data, shape } = readIntegerTensor('position_ids', given.position_ids);
     checkShape('position_ids', shape, [q.batch, q.rows], '[B,L]');
-    positions = Array.from(data);
+    positions = isPrompt ? positions.map((place) => (data[0] as number) + place) : Array.from(data);
   }
   checkPositions('position_ids', positions, cos.shape[0] as number);
   const rowOf = (b: number, i: number) => positions[b * q.rows + i] as number;
