@@ -210,6 +210,48 @@ const kerasAttention = () => {
   return { variables: { query, key, value }, outputs: { output: { data: output } } };
 };
 
+// torch.nn.MultiheadAttention by plain loops: projections, a key and a value of zeros behind the others, heads, projection.
+function zeroAttention() {
+  const [B, L, S, E, H] = [2, 3, 4, 12, 3];
+  const stateDict = {
+    in_proj_weight: randomTensor([3 * E, E], 1),
+    in_proj_bias: randomTensor([3 * E], 2),
+    'out_proj.weight': randomTensor([E, E], 3),
+    'out_proj.bias': randomTensor([E], 4),
+  };
+  const [query, key, value] = [L, S, S].map((rows, i) => randomTensor([B, rows, E], 5 + i));
+  const linear = (x, weight, bias, first) => {
+    const data = [];
+    for (let row = 0; row < x.length / E; row++) {
+      for (let o = first; o < first + E; o++) {
+        let sum = bias.data[o];
+        for (let i = 0; i < E; i++) sum += x[row * E + i] * weight.data[o * E + i];
+        data.push(sum);
+      }
+    }
+    return data;
+  };
+  const heads = ({ data, shape: [, rows] }, part, zeros) => {
+    const flatRows = linear(data, stateDict.in_proj_weight, stateDict.in_proj_bias, part * E);
+    const [own, size] = [rows + zeros, E / H];
+    const split = new Float64Array(B * H * own * size);
+    flatRows.forEach((x, n) => {
+      const [d, h] = [n % size, Math.floor(n / size) % H];
+      const [i, b] = [Math.floor(n / E) % rows, Math.floor(n / E / rows)];
+      split[((b * H + h) * own + i) * size + d] = x;
+    });
+    return { data: split, shape: [B, H, own, size] };
+  };
+  const plainOne = plainAttention(heads(query, 0, 0), heads(key, 1, 1), heads(value, 2, 1));
+  const joined = swapped({ data: plainOne.output, shape: [B, H, L, E / H] }).data;
+  const output = linear(joined, stateDict['out_proj.weight'], stateDict['out_proj.bias'], 0);
+  const weights = plainOne.weights.filter((_, n) => n % (S + 1) < S);
+  return {
+    variables: { query, key, value, stateDict },
+    outputs: { output: { data: output }, weights: { data: weights } },
+  };
+}
+
 /** Heading → its variables, and what its results are. */
 const known = {
   'F.scaled_dot_product_attention(q, k, v, attn_mask=mask)': sdpa('mask_bool_empty_row', 'mask'),
@@ -218,6 +260,7 @@ const known = {
   'F.scaled_dot_product_attention(q, k, v, enable_gqa=True)': sdpa('grouped'),
   'nn.MultiheadAttention(embed_dim, num_heads, batch_first=True)': torch('both_masks'),
   'nn.MultiheadAttention with attn_mask of [B·H, L, S]': torch('attn_mask_each_head'),
+  'nn.MultiheadAttention(embed_dim, num_heads, add_zero_attn=True)': zeroAttention,
   'nn.Transformer and its masks': torchTransformer,
   'keras.layers.MultiHeadAttention(num_heads=2, key_dim=6)': keras('mha_attention_mask'),
   'keras.layers.MultiHeadAttention, use_causal_mask=True': keras('mha_causal_more_keys'),
