@@ -285,6 +285,9 @@ export class Transformer {
   /**
    * Target tokens, one after the other, for one source: what comes after `prompt` (or `startToken`), without the end token. The
    * keys and values of what has been read are kept, so that a token costs the same wherever it stands.
+   *
+   * @throws GenerationError (`INVALID_VALUE`, with the new token's `position`) where a logit is NaN or +Infinity, or all are
+   * −Infinity. Some of −Infinity rule their tokens out.
    */
   async generate(input: GenerateInput, options?: GenerateOptions): Promise<number[]> {
     const tokens: number[] = [];
