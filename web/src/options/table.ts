@@ -227,7 +227,7 @@ const rows: { readonly [Name in SettingName]: Row<Name> } = {
         heads * (packed === undefined ? batch * queries : packed.queries),
       ),
     gpu: true,
-    // Several ranges of keys are concatenate by it.
+    // Several ranges of keys are merged by it.
     cut: ({ logSumExp }, { isOneOfSeveralKeyRanges }) => logSumExp || isOneOfSeveralKeyRanges,
     ...{ packed: true, ring: true },
   },
@@ -247,7 +247,7 @@ const rows: { readonly [Name in SettingName]: Row<Name> } = {
     read: (value) => readBoolean('resident', value, false),
     absent: false,
     gpu: true,
-    cut: () => false, // pieces are concatenate on this side
+    cut: () => false, // pieces are put together on this side
     ...{ packed: true, ring: true },
   },
 };

@@ -1,4 +1,4 @@
-// WebGPU: the driver of mergeAttention: parts are concatenate one after the other.
+// WebGPU: the driver of mergeAttention: parts are merged one after the other.
 import type { Obstacle } from '../backend/backend.js';
 import type { MergeRequest } from '../request.js';
 import type { Slice } from './buffers.js';

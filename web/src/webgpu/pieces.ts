@@ -1,5 +1,5 @@
 // WebGPU: a piece of a large attention as a request of its own, and the pieces' results as the whole's. What several ranges
-// of keys gave is concatenate by their log-sum-exps (Dao et al., "FlashAttention", 2022). No GPU here.
+// of keys gave is merged by their log-sum-exps (Dao et al., "FlashAttention", 2022). No GPU here.
 import { count, slotsOf, type Piece, type Range } from '../options/cut.js';
 import { cutSettings } from '../options/settings.js';
 import type { AttentionRequest, AttentionSettings, Response, Strides } from '../request.js';

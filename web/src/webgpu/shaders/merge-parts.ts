@@ -1,4 +1,4 @@
-// WebGPU, shaders: joins one more part of an attention over disjoint keys to what is concatenate so far, by their log-sum-exps. The
+// WebGPU, shaders: merges one more part of an attention over disjoint keys with what is merged so far, by their log-sum-exps. The
 // WGSL twin of cpp/src/attention/merge.cc, one part at a time, so that their number needs no bindings. A workgroup takes a row.
 import { numbersText } from './score.js';
 
@@ -13,7 +13,7 @@ struct Params {
   batch_stride: u32,
   head_stride: u32,
   row_stride: u32,
-  /** The part is the first: nothing is concatenate so far. */
+  /** The part is the first: nothing is merged so far. */
   is_first: u32,
   first: u32,
   end: u32,
