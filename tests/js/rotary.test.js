@@ -116,6 +116,8 @@ describe('scaling rules', () => {
       const smooth = (turns(i, length) - low) / (high - low);
       return (1 - smooth) * (plain(i) / factor) + smooth * plain(i);
     };
+  const shortFactor = Array.from({ length: dim / 2 }, (_, i) => 1 + i / 64);
+  const longFactor = Array.from({ length: dim / 2 }, (_, i) => 1.5 + i);
   test.each([
     [{ type: 'linear', factor: 4 }, (i) => plain(i) / 4, 1],
     [{ type: 'ntk', factor: 4 }, plainFrequency(base * 4 ** (dim / (dim - 2)), dim), 1],
@@ -137,6 +139,22 @@ describe('scaling rules', () => {
       { type: 'llama3', factor: 8, originalLength: 2048, lowFreqFactor: 2, highFreqFactor: 9 },
       llama3(8, 2048, 2, 9),
       1,
+    ],
+    // The text is of 177 * 49 + 1 tokens.
+    [
+      { type: 'dynamic', factor: 3, originalLength: 2048 },
+      plainFrequency(base * ((3 * 8674) / 2048 - 2) ** (dim / (dim - 2)), dim),
+      1,
+    ],
+    [
+      { type: 'longrope', factor: 16, originalLength: 4096, shortFactor, longFactor },
+      (i) => plain(i) / longFactor[i],
+      Math.sqrt(1 + Math.log(16) / Math.log(4096)),
+    ],
+    [
+      { type: 'longrope', attentionFactor: 1.5, originalLength: 8674, shortFactor, longFactor },
+      (i) => plain(i) / shortFactor[i],
+      1.5,
     ],
   ])('%j', (scaling, frequencyOf, magnitude) => {
     const result = engine.rotaryEmbeddingSync(long, { positions, scaling });
@@ -161,7 +179,18 @@ describe('scaling rules', () => {
 
   test.each([
     [{ factor: 2 }, TypeError, /scaling.type/],
-    [{ type: 'dynamic', factor: 2 }, RangeError, /scaling.type/],
+    [{ type: 'su', factor: 2 }, RangeError, /scaling.type/],
+    [{ type: 'dynamic', factor: 2 }, TypeError, /originalLength/],
+    [
+      { type: 'longrope', originalLength: 9, shortFactor: [1], longFactor: [1] },
+      TypeError,
+      /scaling.factor/,
+    ],
+    [
+      { type: 'longrope', factor: 2, originalLength: 9, shortFactor: [1], longFactor: [1] },
+      RangeError,
+      /shortFactor: shape/,
+    ],
     [{ type: 'linear', factor: 0 }, RangeError, /scaling.factor/],
     [{ type: 'yarn', factor: 2 }, TypeError, /originalLength/],
     [

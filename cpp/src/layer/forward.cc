@@ -2,6 +2,7 @@
 //
 // The projections lie as [B, L, H, D]: what the products write is what attention reads through strides, so that nothing
 // is ever transposed.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <new>
@@ -186,7 +187,7 @@ Status MultiHeadAttentionForward::Call::AddRotations(Job& job) {
     const std::int64_t kv_length = a.kv_lengths == nullptr ? a.keys : a.kv_lengths[b];
     const std::int64_t q_length = a.q_lengths == nullptr ? a.queries : a.q_lengths[b];
     positions[b] = a.causal_offsets != nullptr ? a.causal_offsets[b] : static_cast<std::int32_t>(kv_length - q_length);
-    lengths[b] = static_cast<std::int32_t>(std::max(kv_length, positions[b] + q_length));
+    lengths[b] = static_cast<std::int32_t>(std::max<std::int64_t>(kv_length, positions[b] + q_length));
   }
   for (RotaryArgs* rotation : {&query_rotation, &key_rotation}) {
     const Projected& on = rotation == &query_rotation ? q : k;

@@ -130,9 +130,9 @@ export function readTransformerConfig(value: unknown): ResolvedTransformerConfig
   const positions = choice('positions', positionKinds);
   if (given.rope !== undefined && positions !== 'rotary')
     throw invalidValue(`rope: only with positions 'rotary', got '${positions}'`);
-  const maxLength = size('maxLength', 512);
   const rope =
     positions === 'rotary' ? readRope('rope', given.rope, embedDim / numHeads) : undefined;
+  const maxLength = size('maxLength', Math.min(512, rope?.tables?.rows ?? 512));
   if (rope?.tables !== undefined && rope.tables.rows < maxLength) {
     throw invalidShape(
       `rope.cos: at least maxLength = ${maxLength} rows wanted, got ${rope.tables.rows}`,
