@@ -282,7 +282,8 @@ export function readAttend(
       ...settings,
       ...(tokens?.request ?? baseOf(state, options, rows)),
       op: 'cacheStep',
-      scale: options.scale === undefined ? defaultScale(headDim) : readFinite('scale', options.scale),
+      scale:
+        options.scale === undefined ? defaultScale(headDim) : readFinite('scale', options.scale),
       q: q.data,
       qStrides: view.strides,
       outStrides: viewOf('output', outputShape, blhd, 'numHeads', heads).strides,

@@ -158,9 +158,7 @@ function readSettings(
   const dim = readInteger(`${prefix}dim`, options.dim ?? byDefault, 2, headDim);
   if (dim % 2 !== 0) throw invalidValue(`${prefix}dim: an even number wanted, got ${dim}`);
   if (tables !== undefined && dim !== 2 * tables.width) {
-    throw invalidShape(
-      `${prefix}cos: a width of dim / 2 = ${dim / 2} wanted, got ${tables.width}`,
-    );
+    throw invalidShape(`${prefix}cos: a width of dim / 2 = ${dim / 2} wanted, got ${tables.width}`);
   }
   const base = options.base === undefined ? 10000 : readFinite(`${prefix}base`, options.base);
   if (base <= 0) throw invalidValue(`${prefix}base: a number above 0 wanted, got ${base}`);

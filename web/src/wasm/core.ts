@@ -153,8 +153,7 @@ export class Core {
 
   #refusal(request: ComputeRequest): Error {
     const argument = this.#bindings.statusArgument();
-    const why =
-      request.op === 'cacheStep' ? this.#caches.whyRefused(request, argument) : undefined;
+    const why = request.op === 'cacheStep' ? this.#caches.whyRefused(request, argument) : undefined;
     return why ?? this.#error(request.op);
   }
 

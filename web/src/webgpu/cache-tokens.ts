@@ -80,7 +80,11 @@ export async function tokensOf(
   let positions: Int32Array = new Int32Array();
   if (rope !== undefined && queries > 0) {
     positions = rowPositions(cache, request, counts, reads);
-    const rotated = async (x: Float32Array, strides: Strides, of: number): Promise<Float32Array> => {
+    const rotated = async (
+      x: Float32Array,
+      strides: Strides,
+      of: number,
+    ): Promise<Float32Array> => {
       const { output } = await core.run({
         op: 'rotaryEmbedding',
         ...rope,

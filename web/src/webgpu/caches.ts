@@ -406,7 +406,16 @@ function sizesOf(
   lengths: Int32Array,
   starts: Int32Array,
 ): AttentionSizes {
-  const { op: _op, cache: _cache, starts: _starts, q: _q, k: _k, v: _v, positions: _p, ...settings } = request;
+  const {
+    op: _op,
+    cache: _cache,
+    starts: _starts,
+    q: _q,
+    k: _k,
+    v: _v,
+    positions: _p,
+    ...settings
+  } = request;
   return {
     ...settings,
     kvLengths: lengths,
