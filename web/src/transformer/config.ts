@@ -36,7 +36,7 @@ export interface TransformerConfig {
   patchDim?: number | undefined;
   /** Number of target tokens; with 'encoder' the number of classes. */
   targetVocabulary: number;
-  /** The longest sequence. Default 512. */
+  /** The longest sequence. Default 512, or as many as rows of `rope`'s tables where they are fewer. */
   maxLength?: number | undefined;
   /** Default 'layer'. */
   norm?: 'layer' | 'rms' | 'batch' | undefined;
