@@ -2,6 +2,7 @@
 import { createEngine } from 'headwise';
 import { expectClose, expectSame } from './compare.js';
 import { errorOf } from './support/known.js';
+import { plainFrequency, plainRotary } from './support/plain-rotary.js';
 import { randomTensor } from './support/random.js';
 import { byHand, otherFloat32 } from './tolerances.js';
 
@@ -10,30 +11,6 @@ beforeAll(async () => {
   engine = await createEngine({ backend: 'wasm', threads: 2 });
 });
 afterAll(() => engine.dispose());
-
-const plainFrequency = (base, dim) => (i) => base ** ((-2 * i) / dim);
-
-/** The formula, pair by pair, for [B,H,L,D]. */
-function plainRotary({ data, shape }, positionOf, frequencyOf, options = {}) {
-  const [B, H, L, D] = shape;
-  const { dim = D, interleaved = false, magnitude = 1 } = options;
-  const out = Float32Array.from(data);
-  for (let b = 0; b < B; b++) {
-    for (let h = 0; h < H; h++) {
-      for (let l = 0; l < L; l++) {
-        const row = ((b * H + h) * L + l) * D;
-        for (let i = 0; i < dim / 2; i++) {
-          const [x, y] = interleaved ? [2 * i, 2 * i + 1] : [i, i + dim / 2];
-          const angle = positionOf(b, l) * frequencyOf(i);
-          const [cos, sin] = [Math.cos(angle) * magnitude, Math.sin(angle) * magnitude];
-          out[row + x] = data[row + x] * cos - data[row + y] * sin;
-          out[row + y] = data[row + x] * sin + data[row + y] * cos;
-        }
-      }
-    }
-  }
-  return out;
-}
 
 const x = randomTensor([2, 3, 37, 10], 1);
 

@@ -86,14 +86,73 @@ test('trim, reset, fork, and what the kernels lack', async () => {
   dispose([...pair, ...forks]);
 });
 
-test.each([{}, { interleaved: true, dim: 4 }, { scaling: { type: 'linear', factor: 2 } }])(
-  'rotary positions %j',
-  async (rope) => {
+test('reading without new tokens, and tokens taken out of the middle', async () => {
+  for (const rope of [undefined, { base: 30 }]) {
     const pair = both({ rope });
-    await expectSameSteps(pair, [{ length: 7 }, { length: 1 }, { length: 2, layout: 'blhd' }]);
-    dispose(pair);
+    await expectSameSteps(pair, [{ length: 40, lengths: [40, 33] }]);
+    const read = async (rows, options) => {
+      const query = randomTensor([2, H, rows, D], seed++);
+      const [got, wanted] = await Promise.all(
+        pair.map((cache) => cache.attend(query, undefined, undefined, options)),
+      );
+      for (const name of Object.keys(wanted)) expectClose(got[name], wanted[name], tolerance, name);
+    };
+    await read(1);
+    expect(gpu.lastCall).toMatchObject({ op: 'cacheStep', side: 'webgpu' });
+    await read(50, { returnLogSumExp: true, softcap: 2 });
+    await read(5, { causal: true, lengths: [5, 2], returnWeights: true });
+    expect(pair[0].lengths).toEqual([40, 33]);
+    for (const cache of pair) await cache.drop([3, 30], [36, 33]);
+    expect(pair[0].lengths).toEqual([7, 30]);
+    await expectSameSteps(pair, [{ length: 3 }, { length: 1 }]);
+    for (const cache of pair) await cache.drop(0, 2);
+    await read(4, { causal: true });
+    const forks = pair.map((cache) => cache.fork({ rows: [1, 0] }));
+    for (const cache of forks) await cache.trim(5);
+    await expectSameSteps(forks, [{ length: 2, lengths: [2, 1] }]);
+    dispose([...pair, ...forks]);
+  }
+});
+
+test('positions of drafts', async () => {
+  const pair = both({
+    rope: { base: 30, scaling: { type: 'dynamic', factor: 2, originalLength: 6 } },
+  });
+  const positions = [
+    [7, 8, 8, 9],
+    [5, 6, 6, 30],
+  ];
+  await expectSameSteps(pair, [
+    { length: 7, lengths: [7, 5] },
+    { length: 4, causal: false, positions },
+    { length: 3, append: true, positions: [1, 2, 50], lengths: [2, 3] },
+    { length: 2 },
+  ]);
+  for (const cache of pair) await cache.trim([9, 8]);
+  await expectSameSteps(pair, [{ length: 2 }]);
+  dispose(pair);
+});
+
+const table = () => randomTensor([60, 4], seed++);
+const tables = { cos: table(), sin: table() };
+
+test.each([
+  {},
+  { interleaved: true, dim: 4 },
+  { scaling: { type: 'linear', factor: 2 } },
+  {
+    scaling: {
+      ...{ type: 'longrope', originalLength: 8, attentionFactor: 1.2 },
+      ...{ shortFactor: [1, 2, 3, 4], longFactor: [1, 3, 5, 7] },
+    },
+    dim: 8,
   },
-);
+  tables,
+])('rotary positions %#', async (rope) => {
+  const pair = both({ rope });
+  await expectSameSteps(pair, [{ length: 7 }, { length: 1 }, { length: 2, layout: 'blhd' }]);
+  dispose(pair);
+});
 
 test('tensors on the device go in and come out', async () => {
   const pair = both();
