@@ -120,6 +120,16 @@ test('tensors stay on the device, are taken wherever tensors are, and are counte
     reason: "score 'additive' runs on the CPU",
   });
   expectClose(await kept.output.download(), layer.forwardSync(tokens).output, tolerance);
+  const scaling = { type: 'linear', factor: 2 };
+  const table = randomTensor([5, 2], 7);
+  for (const rope of [{ scaling }, { cos: table, sin: table }]) {
+    const turning = engine.multiHeadAttention({ embedDim: 8, numHeads: 2, rope });
+    const turned = await turning.forward(onGpuTokens);
+    const reason = rope.scaling ? 'rope.scaling runs on the CPU' : 'rope.tables runs on the CPU';
+    expect(engine.lastCall).toMatchObject({ side: 'wasm', reason });
+    expectClose(turned.output, turning.forwardSync(tokens).output, tolerance);
+    turning.dispose();
+  }
   // Disposed of while a call uses it: the call is right all the same.
   const running = engine.attention(onGpu, x, x);
   onGpu.dispose();

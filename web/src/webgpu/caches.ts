@@ -189,7 +189,7 @@ export class GpuCaches {
     const made = this.#device.queue(async () => {
       this.#device.check();
       cache.lengths = order.map((b) => from.lengths[b] as number);
-      order.forEach((b, n) => cache.positions.set(positionsOf(from, b), n * config.capacity));
+      order.forEach((b, n) => positionsOf(cache, n).set(positionsOf(from, b)));
       if (from.keys === undefined) return {};
       const tooLarge = this.whyNot(cache.config);
       if (tooLarge !== undefined)
