@@ -114,6 +114,18 @@ test('reading without new tokens, and tokens taken out of the middle', async () 
   }
 });
 
+test("rope's tables are the cache's own, once it is made", async () => {
+  const [cos, sin] = [1, 2].map((n) => randomTensor([60, 4], n));
+  const passing = { cos: { ...cos, data: cos.data.slice() }, sin };
+  const pair = [
+    gpu.createKVCache({ ...config, rope: passing }),
+    cpu.createKVCache({ ...config, rope: { cos, sin } }),
+  ];
+  passing.cos.data.fill(9);
+  await expectSameSteps(pair, [{ length: 7 }, { length: 1 }]);
+  dispose(pair);
+});
+
 test('positions of drafts', async () => {
   const pair = both({
     rope: { base: 30, scaling: { type: 'dynamic', factor: 2, originalLength: 6 } },

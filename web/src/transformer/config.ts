@@ -256,7 +256,8 @@ function partsOf({ dim, base, interleaved, scaling, tables }: RotarySettings): R
 
 // As it was given, but that its arrays are plain ones: checkpoints hold it as JSON.
 function plainRope(given: RopeOptions, { tables, scaling }: RotarySettings): RopeOptions {
-  const plain = structuredClone(given);
+  const plain = { ...given };
+  if (given.scaling !== undefined) plain.scaling = { ...given.scaling };
   if (tables !== undefined) {
     const width = tables.cos.length / Math.max(tables.rows, 1);
     const nested = (table: Float32Array): number[][] =>

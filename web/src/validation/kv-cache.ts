@@ -449,7 +449,7 @@ function readPlaces(
   if (shape.length !== 1 || shape[0] !== config.batch)
     throw invalidShape(`${name}: shape [${config.batch}] ([B]) wanted, got [${shape}]`);
   data.forEach((place, b) => readInteger(`${name}[${b}]`, place, ...limits(b)));
-  return data.slice();
+  return data;
 }
 
 const forkNames = new Set(['rows']);

@@ -141,8 +141,17 @@ const farthest = 2 ** 30;
 export function readRope(name: string, value: unknown, headDim: number): RotarySettings {
   const options = readOptions(name, value, ropeNameSet);
   const settings = readSettings(`${name}.`, options, headDim, readTables(`${name}.`, options));
-  // They are kept, whatever becomes of the caller's.
-  return structuredClone(settings);
+  // What is kept is a copy, whatever becomes of the caller's array, and of no more than the array.
+  const { tables, scaling } = settings;
+  if (tables !== undefined) {
+    tables.cos = new Float32Array(tables.cos);
+    tables.sin = new Float32Array(tables.sin);
+  }
+  if (scaling?.shortFactors !== undefined && scaling.longFactors !== undefined) {
+    scaling.shortFactors = new Float32Array(scaling.shortFactors);
+    scaling.longFactors = new Float32Array(scaling.longFactors);
+  }
+  return settings;
 }
 
 function readSettings(

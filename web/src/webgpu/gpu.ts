@@ -75,6 +75,7 @@ export class Gpu implements Backend {
       case 'createCache':
       case 'forkCache':
       case 'trimCache':
+      case 'dropTokens':
       case 'readCache':
         return this.#caches.run(request);
       case 'cacheStep':
