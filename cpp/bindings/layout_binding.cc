@@ -38,10 +38,10 @@ struct Field {
   std::span<const Field> inner;  // published as `name.inner`
 };
 
-// The fields of a struct. Those of a struct inside another are published with it where FieldsOf knows them by then and
+// The fields of a struct. Those of a struct inside another are published with it where kFieldsOf knows them by then and
 // kIsInline says so; a large one is published once, by its own name.
 template <class T>
-constexpr std::array<Field, 0> FieldsOf{};
+constexpr std::array<Field, 0> kFieldsOf{};
 template <class T>
 constexpr bool kIsInline = false;
 
@@ -58,7 +58,7 @@ constexpr Field Place(const char* name, std::size_t offset) {
     return {name, at, Kind::kInt, {}};
   } else {
     static_assert(std::is_class_v<T> || std::is_array_v<T>, "a field of a kind that JavaScript cannot write");
-    if constexpr (kIsInline<T>) return {name, at, Kind::kStruct, FieldsOf<T>};
+    if constexpr (kIsInline<T>) return {name, at, Kind::kStruct, kFieldsOf<T>};
     return {name, at, Kind::kStruct, {}};
   }
 }
@@ -66,7 +66,7 @@ constexpr Field Place(const char* name, std::size_t offset) {
 #define HEADWISE_PLACE(type, name, value) Place<type>(#name, offsetof(Struct, name)),
 
 template <>
-constexpr auto FieldsOf<Strides> = [] {
+constexpr auto kFieldsOf<Strides> = [] {
   using Struct = Strides;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -77,7 +77,7 @@ template <>
 constexpr bool kIsInline<Strides> = true;
 
 template <>
-constexpr auto FieldsOf<BroadcastStrides> = [] {
+constexpr auto kFieldsOf<BroadcastStrides> = [] {
   using Struct = BroadcastStrides;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -88,7 +88,7 @@ template <>
 constexpr bool kIsInline<BroadcastStrides> = true;
 
 template <>
-constexpr auto FieldsOf<RotaryScaling> = [] {
+constexpr auto kFieldsOf<RotaryScaling> = [] {
   using Struct = RotaryScaling;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -99,7 +99,7 @@ template <>
 constexpr bool kIsInline<RotaryScaling> = true;
 
 template <>
-constexpr auto FieldsOf<RotarySettings> = [] {
+constexpr auto kFieldsOf<RotarySettings> = [] {
   using Struct = RotarySettings;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -110,7 +110,7 @@ template <>
 constexpr bool kIsInline<RotarySettings> = true;
 
 template <>
-constexpr auto FieldsOf<TransformerScope> = [] {
+constexpr auto kFieldsOf<TransformerScope> = [] {
   using Struct = TransformerScope;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -121,7 +121,7 @@ template <>
 constexpr bool kIsInline<TransformerScope> = true;
 
 template <>
-constexpr auto FieldsOf<AttentionArgs> = [] {
+constexpr auto kFieldsOf<AttentionArgs> = [] {
   using Struct = AttentionArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -130,7 +130,7 @@ constexpr auto FieldsOf<AttentionArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<TransformerBatch> = [] {
+constexpr auto kFieldsOf<TransformerBatch> = [] {
   using Struct = TransformerBatch;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -139,7 +139,7 @@ constexpr auto FieldsOf<TransformerBatch> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<MultiHeadAttentionArgs> = [] {
+constexpr auto kFieldsOf<MultiHeadAttentionArgs> = [] {
   using Struct = MultiHeadAttentionArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -150,7 +150,7 @@ template <>
 constexpr bool kIsInline<MultiHeadAttentionArgs> = true;
 
 template <>
-constexpr auto FieldsOf<AttentionBackwardArgs> = [] {
+constexpr auto kFieldsOf<AttentionBackwardArgs> = [] {
   using Struct = AttentionBackwardArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -159,7 +159,7 @@ constexpr auto FieldsOf<AttentionBackwardArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<MultiHeadAttentionConfig> = [] {
+constexpr auto kFieldsOf<MultiHeadAttentionConfig> = [] {
   using Struct = MultiHeadAttentionConfig;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -168,7 +168,7 @@ constexpr auto FieldsOf<MultiHeadAttentionConfig> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<ParameterSources> = [] {
+constexpr auto kFieldsOf<ParameterSources> = [] {
   using Struct = ParameterSources;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -177,7 +177,7 @@ constexpr auto FieldsOf<ParameterSources> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<RotaryArgs> = [] {
+constexpr auto kFieldsOf<RotaryArgs> = [] {
   using Struct = RotaryArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -186,7 +186,7 @@ constexpr auto FieldsOf<RotaryArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<MergeArgs> = [] {
+constexpr auto kFieldsOf<MergeArgs> = [] {
   using Struct = MergeArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -195,7 +195,7 @@ constexpr auto FieldsOf<MergeArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<LinearArgs> = [] {
+constexpr auto kFieldsOf<LinearArgs> = [] {
   using Struct = LinearArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -204,7 +204,7 @@ constexpr auto FieldsOf<LinearArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<EmbeddingArgs> = [] {
+constexpr auto kFieldsOf<EmbeddingArgs> = [] {
   using Struct = EmbeddingArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -213,7 +213,7 @@ constexpr auto FieldsOf<EmbeddingArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<PositionalEncodingArgs> = [] {
+constexpr auto kFieldsOf<PositionalEncodingArgs> = [] {
   using Struct = PositionalEncodingArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -222,7 +222,7 @@ constexpr auto FieldsOf<PositionalEncodingArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<KeyValueCacheConfig> = [] {
+constexpr auto kFieldsOf<KeyValueCacheConfig> = [] {
   using Struct = KeyValueCacheConfig;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -231,7 +231,7 @@ constexpr auto FieldsOf<KeyValueCacheConfig> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<KeyValueStepArgs> = [] {
+constexpr auto kFieldsOf<KeyValueStepArgs> = [] {
   using Struct = KeyValueStepArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -240,7 +240,7 @@ constexpr auto FieldsOf<KeyValueStepArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<TransformerConfig> = [] {
+constexpr auto kFieldsOf<TransformerConfig> = [] {
   using Struct = TransformerConfig;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -249,7 +249,7 @@ constexpr auto FieldsOf<TransformerConfig> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<TransformerDecodeArgs> = [] {
+constexpr auto kFieldsOf<TransformerDecodeArgs> = [] {
   using Struct = TransformerDecodeArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -258,7 +258,7 @@ constexpr auto FieldsOf<TransformerDecodeArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<LayerForwardArgs> = [] {
+constexpr auto kFieldsOf<LayerForwardArgs> = [] {
   using Struct = LayerForwardArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -267,7 +267,7 @@ constexpr auto FieldsOf<LayerForwardArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<TransformerForwardArgs> = [] {
+constexpr auto kFieldsOf<TransformerForwardArgs> = [] {
   using Struct = TransformerForwardArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -276,7 +276,7 @@ constexpr auto FieldsOf<TransformerForwardArgs> = [] {
 }();
 
 template <>
-constexpr auto FieldsOf<TransformerStepArgs> = [] {
+constexpr auto kFieldsOf<TransformerStepArgs> = [] {
   using Struct = TransformerStepArgs;
   return std::to_array<Field>({
 #define HEADWISE_FIELD HEADWISE_PLACE
@@ -292,7 +292,7 @@ struct Published {
 
 template <class T>
 constexpr Published Publish(const char* name) {
-  return {name, sizeof(T), FieldsOf<T>};
+  return {name, sizeof(T), kFieldsOf<T>};
 }
 
 #define HEADWISE_PUBLISH(Struct) Publish<Struct>(#Struct)
