@@ -37,12 +37,7 @@ struct OptimizerStepArgs {
   float* first = nullptr;            // [count] b, or m; zeros before the first step; null for SGD without momentum
   float* second = nullptr;           // [count] v; null for SGD
   const bool* skip = nullptr;        // null, or read when the phase runs: true changes nothing
-  // [ceil(count / kDecayGranule)]: 0 leaves that many elements out of weight decay. Null: all decay.
-  const std::uint8_t* decays = nullptr;
 };
-
-// The arena begins every parameter at a multiple of it.
-inline constexpr std::int64_t kDecayGranule = 16;
 
 // One phase; `args` outlives the job. kInvalidValue for a step below 1 and for rates that are no numbers.
 Status AddOptimizerStep(const OptimizerStepArgs& args, Job& job);

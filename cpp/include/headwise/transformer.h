@@ -123,8 +123,9 @@ struct TrainingOptions {
   float max_norm = std::numeric_limits<float>::infinity();
   std::int32_t part = 0;  // 0 ... parts - 1, in order
   std::int32_t parts = 1;
-  std::int32_t counted = 0;              // labels that count in all parts together; 0: those of this one
-  const std::uint8_t* decays = nullptr;  // as OptimizerStepArgs has them, over the parameters' arena
+  std::int32_t counted = 0;  // labels that count in all parts together; 0: those of this one
+  const std::uint8_t* decays =
+      nullptr;  // of each parameter, in the arena's order: 0 leaves it out of weight decay. Null: all
 };
 
 struct TrainingResult {

@@ -14,7 +14,8 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kClipEpsilon = 1e-6;
 
-void StepSgd(const OptimizerStepArgs& args, const OptimizerConfig& config, ElementRange range) {
+void StepSgd(const OptimizerStepArgs& args, ElementRange range) {
+  const OptimizerConfig& config = args.config;
   for (std::int64_t i = range.begin; i < range.end; ++i) {
     float g = args.gradients[i] + config.weight_decay * args.parameters[i];
     if (args.first != nullptr) {
@@ -25,7 +26,8 @@ void StepSgd(const OptimizerStepArgs& args, const OptimizerConfig& config, Eleme
   }
 }
 
-void StepAdam(const OptimizerStepArgs& args, const OptimizerConfig& config, ElementRange range) {
+void StepAdam(const OptimizerStepArgs& args, ElementRange range) {
+  const OptimizerConfig& config = args.config;
   const bool decoupled = config.kind == OptimizerKind::kAdamW;
   const auto t = static_cast<double>(args.step);
   const auto size = static_cast<float>(args.rate / (1.0 - std::pow(static_cast<double>(config.beta1), t)));
@@ -46,25 +48,9 @@ void StepAdam(const OptimizerStepArgs& args, const OptimizerConfig& config, Elem
 void Step(void* context, std::int64_t index, int /*thread*/) {
   const auto& args = *static_cast<const OptimizerStepArgs*>(context);
   if (args.skip != nullptr && *args.skip) return;
-  const ElementRange block = ElementsOfBlock(index, args.count);
-  for (std::int64_t begin = block.begin; begin < block.end;) {
-    // Elements that all decay, or none of which does.
-    OptimizerConfig config = args.config;
-    std::int64_t end = block.end;
-    if (args.decays != nullptr) {
-      std::int64_t granule = begin / kDecayGranule;
-      const bool decays = args.decays[granule] != 0;
-      while (granule * kDecayGranule < block.end && (args.decays[granule] != 0) == decays) ++granule;
-      end = std::min(end, granule * kDecayGranule);
-      if (!decays) config.weight_decay = 0.0F;
-    }
-    if (config.kind == OptimizerKind::kSgd) {
-      StepSgd(args, config, {begin, end});
-    } else {
-      StepAdam(args, config, {begin, end});
-    }
-    begin = end;
-  }
+  const ElementRange range = ElementsOfBlock(index, args.count);
+  if (args.config.kind == OptimizerKind::kSgd) return StepSgd(args, range);
+  StepAdam(args, range);
 }
 
 bool Fraction(float x) { return x >= 0.0F && x < 1.0F; }

@@ -34,7 +34,8 @@ struct TransformerCall {
   std::int32_t part = 0;
   bool last = true;
   GradientClip clip;
-  OptimizerStepArgs step;
+  OptimizerStepArgs step;              // of the whole arena
+  OptimizerStepArgs* steps = nullptr;  // of its stretches, where some do not decay
   bool skip = false;
   const char* module = nullptr;
 };
@@ -59,6 +60,7 @@ Status MakeCall(ThreadPool& pool, const TransformerConfig& config, bool training
 
 void DestroyCall(TransformerCall* call) {
   if (call == nullptr) return;
+  FreeAligned(call->steps);
   call->~TransformerCall();
   FreeAligned(call);
 }
@@ -66,6 +68,31 @@ void DestroyCall(TransformerCall* call) {
 void CopyLogits(void* context, std::int64_t /*index*/, int /*thread*/) {
   const auto& call = *static_cast<const TransformerCall*>(context);
   std::memcpy(call.target, call.logits->data, static_cast<std::size_t>(call.logits->count()) * sizeof(float));
+}
+
+// A step for each stretch of parameters that all decay, or of which none does.
+Status AddOptimizerSteps(TransformerCall& call, const std::uint8_t* decays, Job& job) {
+  if (decays == nullptr) return AddOptimizerStep(call.step, job);
+  const ParameterArena& arena = *call.parameters;
+  const std::uint64_t bytes = sizeof(OptimizerStepArgs) * static_cast<std::uint64_t>(arena.size());
+  call.steps = static_cast<OptimizerStepArgs*>(AllocateAligned(bytes));
+  if (call.steps == nullptr) return Status::OutOfMemory(bytes);
+  OptimizerStepArgs* step = call.steps;
+  for (std::int32_t first = 0; first < arena.size(); ++step) {
+    std::int32_t end = first + 1;
+    while (end < arena.size() && (decays[end] != 0) == (decays[first] != 0)) ++end;
+    const std::int64_t from = arena.parameter(first).offset;
+    new (step) OptimizerStepArgs(call.step);
+    step->count = (end < arena.size() ? arena.parameter(end).offset : arena.floats()) - from;
+    step->parameters += from;
+    step->gradients += from;
+    if (step->first != nullptr) step->first += from;
+    if (step->second != nullptr) step->second += from;
+    if (decays[first] == 0) step->config.weight_decay = 0.0F;
+    if (Status status = AddOptimizerStep(*step, job); !status.ok()) return status;
+    first = end;
+  }
+  return Status::Ok();
 }
 
 void Start(void* context, std::int64_t /*index*/, int /*thread*/) {
@@ -147,7 +174,6 @@ Status TransformerStep::Prepare(Transformer& model, const TransformerBatch& batc
   call.step.first = parameters.moment(0);
   call.step.second = parameters.moment(1);
   call.step.skip = &call.skip;
-  call.step.decays = options.decays;
   if (options.optimizer.kind == OptimizerKind::kSgd && options.optimizer.momentum == 0.0F) call.step.first = nullptr;
   Graph& graph = call.graph;
   call.logits = TransformerBuild(model, batch, nullptr, graph).Logits();
@@ -160,7 +186,7 @@ Status TransformerStep::Prepare(Transformer& model, const TransformerBatch& batc
   const float max_norm = call.last ? options.max_norm : std::numeric_limits<float>::infinity();
   Status status = call.clip.Prepare(parameters.gradients(), parameters.floats(), max_norm, job);
   if (status.ok()) status = job.AddPhase(1, &Judge, &call);
-  if (status.ok() && call.last) status = AddOptimizerStep(call.step, job);
+  if (status.ok() && call.last) status = AddOptimizerSteps(call, options.decays, job);
   return status.ok() ? job.AddPhase(1, &Finish, &call) : status;
 }
 

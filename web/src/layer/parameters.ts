@@ -1,6 +1,6 @@
 // Layer: what a layer's parameters are called, their shapes, and `getWeights`' and `setWeights`' objects.
 import type { FloatsLike } from '../tensor-types.js';
-import { invalidShape, invalidType, invalidValue } from '../errors.js';
+import { invalidType, invalidValue } from '../errors.js';
 import type { LayerConfig, ParameterArrays } from '../request.js';
 import { Tensor } from '../tensor.js';
 import { readOptions } from '../validation/options.js';
@@ -102,18 +102,4 @@ export function readWeights(value: LayerWeightsLike, config: LayerConfig): Param
     checkShape(name, tensor.shape, shape, '');
     return tensor.data;
   });
-}
-
-/** The number of elements must be that of the parameter, whatever the shape. */
-export function checkElements(
-  name: string,
-  data: Float32Array,
-  shape: readonly number[],
-): Float32Array {
-  if (data.length !== product(shape)) {
-    throw invalidShape(
-      `${name}: ${product(shape)} elements ([${shape}]) wanted, got ${data.length}`,
-    );
-  }
-  return data;
 }

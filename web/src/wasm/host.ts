@@ -57,15 +57,7 @@ export class LocalHost implements Host {
     return this.#core;
   }
 
-  /** Does what calls into the core; a trap ends the engine. */
-  #crossing<T>(work: () => T): T {
-    try {
-      return work();
-    } catch (error) {
-      throw this.#lossOf(error) ?? error;
-    }
-  }
-
+  // Of a trap, which ends the engine; undefined for any other error.
   #lossOf(error: unknown): HeadwiseError | undefined {
     if (!isTrap(error)) return undefined;
     const message = `the core trapped and is lost: ${messageOf(error)}`;
@@ -85,12 +77,12 @@ export class LocalHost implements Host {
 
   run(request: Request, signal?: AbortSignal): Promise<Response> {
     return new Promise((resolve, reject) => {
-      const core = this.#alive();
       if (!this.#running && !isCompute(request)) {
         // Short business needs no queue when nothing is in it, so that layers made and disposed in a loop leave nothing.
-        resolve(this.#crossing(() => core.run(request)));
+        resolve(this.runSync(request));
         return;
       }
+      this.#alive();
       const queued: Queued = { request, signal, settled: false, resolve, reject, forget };
       if (this.#running) {
         queued.request = snapshot(request);

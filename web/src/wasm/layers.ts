@@ -1,5 +1,5 @@
 // Wasm: multi-head attention layers in the heap: made, their parameters set and read.
-import { parameterPaths, parameterShapes } from '../layer/parameters.js';
+import { parameterCount, parameterPaths, parameterShapes } from '../layer/parameters.js';
 import type { LayerConfig, LayerRequest, ParameterArrays, Response } from '../request.js';
 import { product } from '../validation/shapes.js';
 import { alignUp } from './heap.js';
@@ -37,11 +37,7 @@ export class Layers {
   #create(layer: number, config: LayerConfig): void {
     const { bindings, heap, registry, error } = this.#core;
     // The core keeps each parameter plain and packed.
-    const bytes = parameterShapes(config).reduce(
-      (sum, shape) => sum + 4 * (shape === undefined ? 0 : product(shape)),
-      0,
-    );
-    heap.check(bytes, 'multiHeadAttention');
+    heap.check(4 * parameterCount(config), 'multiHeadAttention');
     const struct = this.#configStruct;
     struct.clear();
     struct.set('embed_dim', config.embedDim);

@@ -7,7 +7,7 @@ import type {
   TransformerRequest,
   TransformerStepRequest,
 } from '../request.js';
-import { largest, product } from '../validation/shapes.js';
+import { product } from '../validation/shapes.js';
 import type { Bindings } from './glue.js';
 import type { CoreParts } from './objects.js';
 import { withConfig } from './rope.js';
@@ -52,27 +52,16 @@ export class Transformers {
     });
   }
 
-  /** Which granules of the parameters' arena decay, where not all do: 1 for each that does. */
+  /** Which parameters decay, in the core's order, where not all do: 1 for each that does. */
   decaysOf({ model, noDecay }: TransformerStepRequest): Uint8Array | undefined {
     if (noDecay === undefined) return undefined;
     const places = this.#places(model);
-    const learnt = new Set(places.map(({ name }) => name));
-    // What has moments is learnt; batch norms' buffers lie elsewhere.
-    const parameters = places.filter(({ name, moment }) => !moment && learnt.has(`first.${name}`));
-    const granule = 16 * 4; // bytes; kDecayGranule floats
-    const base = (parameters[0] as { address: number }).address >>> 0;
-    const granuleOf = (address: number): number => ((address >>> 0) - base) / granule;
-    const ranges = parameters.map(({ address, shape }) => ({
-      begin: granuleOf(address),
-      end: Math.ceil(granuleOf(address + 4 * product(shape))),
-    }));
-    const decays = new Uint8Array(largest(ranges.map(({ end }) => end))).fill(1);
-    parameters.forEach(({ name, shape }, i) => {
-      const { begin, end } = ranges[i] as (typeof ranges)[number];
-      const isLeftOut = noDecay === 'vectors' ? shape.length < 2 : name.search(noDecay) >= 0;
-      if (isLeftOut) decays.fill(0, begin, end);
-    });
-    return decays;
+    const names = new Set(places.map(({ name }) => name));
+    // What has moments is learnt; batch norms' buffers are not.
+    const parameters = places.filter(({ name, moment }) => !moment && names.has(`first.${name}`));
+    return Uint8Array.from(parameters, ({ name, shape }) =>
+      Number(noDecay === 'vectors' ? shape.length >= 2 : name.search(noDecay) < 0),
+    );
   }
 
   #places(model: number): ReturnType<Bindings['transformerTensors']> {

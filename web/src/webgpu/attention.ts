@@ -69,8 +69,8 @@ export async function pipelinesOfForm(
 
 export type AttentionPipelines = Awaited<ReturnType<typeof pipelinesOf>>;
 
-// What the kernels are given besides the settings of the table of options.
-const fields = new Set<string>([
+/** What the kernels are given besides the settings of the table of options. */
+export const attentionFields: ReadonlySet<string> = new Set([
   'op',
   'isPlain',
   'batch',
@@ -98,7 +98,7 @@ export function whyNotAttention(
   const { batch, heads, queries, keys, valueDim } = request;
   if (batch * heads * queries * keys * valueDim === 0)
     return { reason: 'there is nothing to compute' };
-  const reason = whyNotOnGpu(request, fields);
+  const reason = whyNotOnGpu(request, attentionFields);
   if (reason !== undefined) return { reason };
   return fitsWhole(request, limits.bindingBytes)
     ? whyTooLarge(arraysOfAttention(request), limits)

@@ -15,7 +15,7 @@ import type {
   Strides,
 } from '../request.js';
 import { arraysOfCache, whyTooLarge } from './array-bytes.js';
-import type { AttentionSizes } from './attention.js';
+import { attentionFields, type AttentionSizes } from './attention.js';
 import type { Buffers, Slice } from './buffers.js';
 import type { Call } from './call.js';
 import { addAttentionOf, bind, madeOf, type Context, type Made } from './compute.js';
@@ -57,26 +57,9 @@ interface Cache extends CachedTokens {
 
 // What a step is given besides the settings of the table of options.
 const stepFields = new Set<string>([
-  'op',
-  'batch',
-  'heads',
-  'queries',
-  'keys',
-  'cache',
-  'starts',
-  'kvHeads',
-  'headDim',
-  'valueDim',
-  'scale',
-  'q',
-  'k',
-  'v',
-  'qStrides',
-  'kStrides',
-  'vStrides',
-  'outStrides',
-  'positions',
-] satisfies (keyof CacheStepRequest)[]);
+  ...attentionFields,
+  ...(['cache', 'starts', 'positions'] satisfies (keyof CacheStepRequest)[]),
+]);
 
 export class GpuCaches {
   readonly #device: CacheDevice;
